@@ -38,9 +38,9 @@ func TestMachineUserAndAppAccountAreAssignees(t *testing.T) {
 				"installation": map[string]any{"id": 7},
 			})
 			check(t, err)
-			events, why, err := m.Map(t.Context(), "issues", fmt.Sprintf("%s-%d-%s", action, c.id, c.configured), payload)
+			events, reason, err := m.Map(t.Context(), "issues", fmt.Sprintf("%s-%d-%s", action, c.id, c.configured), payload)
 			if got := len(events) == 1; err != nil || got != c.want {
-				t.Errorf("%s %s: got %d events (%s), error %v", action, name, len(events), why, err)
+				t.Errorf("%s %s: got %d events (%s), error %v", action, name, len(events), reason, err)
 			}
 		}
 	}

@@ -23,10 +23,10 @@ var errNoMemory = errors.New("too many large webhooks at once; errand will ask G
 type bodies struct {
 	max int
 
-	mu     sync.Mutex
-	made   int
-	free   [][]byte
-	unread map[*body]struct{} // bodies that are being read
+	mu        sync.Mutex
+	allocated int
+	free      [][]byte
+	unread    map[*body]struct{} // bodies that are being read
 }
 
 func newBodies(bytes int) *bodies {
@@ -35,22 +35,22 @@ func newBodies(bytes int) *bodies {
 
 // body is one request body. Its fields except interrupt are protected by the lock of bodies.
 type body struct {
-	of        *bodies
+	pool      *bodies
 	interrupt func() // makes a blocked read return
 	full      [][]byte
 	last      []byte // the bytes in a partly filled chunk
-	givenUp   bool
+	abandoned bool
 }
 
 // begin returns an empty body; call readAll, then release. If the body is abandoned during readAll, interrupt is called
 // and must make a blocked read fail.
 func (b *bodies) begin(interrupt func()) *body {
-	return &body{of: b, interrupt: interrupt}
+	return &body{pool: b, interrupt: interrupt}
 }
 
 // readAll reads r to its end. It returns errNoMemory if the body was abandoned.
 func (d *body) readAll(r io.Reader) error {
-	b := d.of
+	b := d.pool
 	b.mu.Lock()
 	b.unread[d] = struct{}{}
 	b.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *body) readAll(r io.Reader) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.unread, d)
-	if d.givenUp { // possibly after its last byte
+	if d.abandoned { // possibly after its last byte
 		return errNoMemory
 	}
 	return err
@@ -66,9 +66,9 @@ func (d *body) readAll(r io.Reader) error {
 
 // readChunks reads r into chunks.
 func (d *body) readChunks(r io.Reader) error {
-	b := d.of
+	b := d.pool
 	for {
-		chunk, err := b.take(d)
+		chunk, err := b.takeChunk(d)
 		if err != nil {
 			return err
 		}
@@ -90,48 +90,48 @@ func (d *body) readChunks(r io.Reader) error {
 	}
 }
 
-// take returns a chunk for a body. If no chunk is available it abandons the body with the most chunks.
-func (b *bodies) take(d *body) ([]byte, error) {
+// takeChunk returns a chunk for a body. If no chunk is available it abandons the body with the most chunks.
+func (b *bodies) takeChunk(d *body) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	first := len(d.full) == 0 && !d.givenUp
-	if len(b.free) == 0 && b.made >= b.max && !first && !d.givenUp {
+	first := len(d.full) == 0 && !d.abandoned
+	if len(b.free) == 0 && b.allocated >= b.max && !first && !d.abandoned {
 		largest := d
 		for other := range b.unread {
 			if len(other.full) > len(largest.full) {
 				largest = other
 			}
 		}
-		b.giveUp(largest)
+		b.abandon(largest)
 	}
 	switch {
-	case d.givenUp:
+	case d.abandoned:
 		return nil, errNoMemory
 	case len(b.free) > 0:
 		chunk := b.free[len(b.free)-1]
 		b.free = b.free[:len(b.free)-1]
 		return chunk, nil
-	case b.made < b.max || first:
-		b.made++
+	case b.allocated < b.max || first:
+		b.allocated++
 		return make([]byte, chunkSize), nil
 	}
 	return nil, errNoMemory
 }
 
-// giveUp abandons a body and frees its chunks, except the one being read into, which its reader frees.
-func (b *bodies) giveUp(d *body) {
-	d.givenUp = true
+// abandon abandons a body and frees its chunks, except the one being read into, which its reader frees.
+func (b *bodies) abandon(d *body) {
+	d.abandoned = true
 	b.free, d.full = append(b.free, d.full...), nil
 	d.interrupt()
 }
 
 // add appends a chunk that contains n bytes.
 func (d *body) add(chunk []byte, n int) error {
-	b := d.of
+	b := d.pool
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case d.givenUp:
+	case d.abandoned:
 		b.free = append(b.free, chunk)
 		return errNoMemory
 	case n == len(chunk):
@@ -152,7 +152,7 @@ func (d *body) bytes() []byte {
 
 // release returns the body's chunks for reuse.
 func (d *body) release() {
-	b := d.of
+	b := d.pool
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free = append(b.free, d.full...)

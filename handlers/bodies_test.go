@@ -15,28 +15,28 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// source is a body that arrives only as the test sends it.
-type source struct {
+// slowBody is a body that arrives only as the test sends it.
+type slowBody struct {
 	*io.PipeReader
 	w *io.PipeWriter
 }
 
-func newSource() source {
+func newSource() slowBody {
 	r, w := io.Pipe()
-	return source{r, w}
+	return slowBody{r, w}
 }
 
 // send sends the given number of chunks and one byte of another. When it returns they have been read.
-func (s source) send(t *testing.T, chunks int) {
+func (s slowBody) send(t *testing.T, chunks int) {
 	t.Helper()
 	if _, err := s.w.Write(bytes.Repeat([]byte("x"), chunks*chunkSize+1)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// stuck begins a body that sends the given number of chunks and then nothing. The channel receives the error of
+// startBody begins a body that sends the given number of chunks and then nothing. The channel receives the error of
 // readAll.
-func stuck(t *testing.T, b *bodies, chunks int) (*body, <-chan error) {
+func startBody(t *testing.T, b *bodies, chunks int) (*body, <-chan error) {
 	t.Helper()
 	s := newSource()
 	d := b.begin(func() { _ = s.w.CloseWithError(errors.New("interrupted")) })
@@ -75,8 +75,8 @@ func TestBodiesOfAllSizesAreRead(t *testing.T) {
 	if err := read(b, 9*chunkSize); !errors.Is(err, errNoMemory) {
 		t.Errorf("body larger than the memory: got error %v, want errNoMemory", err)
 	}
-	if len(b.free) != b.made || b.made > b.max || len(b.unread) > 0 {
-		t.Errorf("got %d of %d chunks free, with a maximum of %d, and %d unread bodies; want all free and none unread", len(b.free), b.made, b.max, len(b.unread))
+	if len(b.free) != b.allocated || b.allocated > b.max || len(b.unread) > 0 {
+		t.Errorf("got %d of %d chunks free, with a maximum of %d, and %d unread bodies; want all free and none unread", len(b.free), b.allocated, b.max, len(b.unread))
 	}
 }
 
@@ -84,9 +84,9 @@ func TestBodiesOfAllSizesAreRead(t *testing.T) {
 func TestLargestBodyIsAbandonedForSmallerOnes(t *testing.T) {
 	t.Parallel()
 	b := newBodies(8 * chunkSize)
-	_, large := stuck(t, b, 4)
-	_, small := stuck(t, b, 1) // all chunks are in use but one, including those being read into
-	_, last := stuck(t, b, 0)
+	_, large := startBody(t, b, 4)
+	_, small := startBody(t, b, 1) // all chunks are in use but one, including those being read into
+	_, last := startBody(t, b, 0)
 	for range 3 {
 		if err := read(b, 100); err != nil {
 			t.Fatalf("small body: got error %v", err)
@@ -111,7 +111,7 @@ func TestLargestBodyIsAbandonedForSmallerOnes(t *testing.T) {
 func TestNewestBodyIsAbandonedIfItIsTheLargest(t *testing.T) {
 	t.Parallel()
 	b := newBodies(8 * chunkSize)
-	_, first := stuck(t, b, 2)
+	_, first := startBody(t, b, 2)
 	if err := read(b, 7*chunkSize); !errors.Is(err, errNoMemory) {
 		t.Errorf("largest body: got error %v, want errNoMemory", err)
 	}
@@ -140,8 +140,8 @@ func TestConcurrentBodiesStayWithinMemoryLimit(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(b.free) != b.made || b.made > b.max+60 {
-		t.Errorf("got %d of %d chunks free, want all of at most %d", len(b.free), b.made, b.max)
+	if len(b.free) != b.allocated || b.allocated > b.max+60 {
+		t.Errorf("got %d of %d chunks free, want all of at most %d", len(b.free), b.allocated, b.max)
 	}
 	seen := map[*byte]bool{}
 	for _, chunk := range b.free {

@@ -59,9 +59,9 @@ func treatments() map[string]map[string]string {
 	}
 }
 
-// unasked returns the events that errand does not subscribe to, by reason. GitHub sends some of them anyway; they are
+// unsubscribed returns the events that errand does not subscribe to, by reason. GitHub sends some of them anyway; they are
 // dropped for the same reason.
-func unasked() map[string][]string {
+func unsubscribed() map[string][]string {
 	return map[string][]string{
 		"GitHub enforces at every call who may use the App":                      {"github_app_authorization", "installation_target", "marketplace_purchase"},
 		"errand asks for permissions when it needs them and does not store them": {"member", "membership", "organization", "org_block", "team", "team_add", "public"},
@@ -89,17 +89,17 @@ func unasked() map[string][]string {
 // Treatment reports whether a webhook is handled, or why it has no effect. A handled webhook can still have no effect,
 // for example if it concerns no task; Map returns the reason. known is false for events and actions that this version
 // does not list, which are ignored.
-func Treatment(event, action string) (handled bool, why string, known bool) {
+func Treatment(event, action string) (handled bool, reason string, known bool) {
 	if actions, ok := treatments()[event]; ok {
-		why, known = actions[action]
+		reason, known = actions[action]
 		if !known {
-			why = "errand does not know this action"
+			reason = "errand does not know this action"
 		}
-		return known && why == mapped, why, known
+		return known && reason == mapped, reason, known
 	}
-	for why, events := range unasked() {
+	for reason, events := range unsubscribed() {
 		if slices.Contains(events, event) {
-			return false, why, true
+			return false, reason, true
 		}
 	}
 	return false, "errand does not know this event", false

@@ -20,13 +20,13 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// published is the directory into which `make published` puts GitHub's published descriptions.
-const published = "../.cache/published/node_modules/@octokit"
+// publishedDir is the directory into which `make published` puts GitHub's published descriptions.
+const publishedDir = "../.cache/published/node_modules/@octokit"
 
 // readPublished reads a published file. If it is missing the test is skipped, or fails where npm is required.
 func readPublished(t *testing.T, name string, into any) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(published, name))
+	raw, err := os.ReadFile(filepath.Join(publishedDir, name))
 	if os.IsNotExist(err) {
 		if os.Getenv("ERRAND_REQUIRE_NPM") != "" {
 			t.Fatalf("%s is not installed, although ERRAND_REQUIRE_NPM requires it: run `make published`", name)
@@ -87,7 +87,7 @@ func TestHeavyRealWebhooks(t *testing.T) {
 			r.Header.Set("X-GitHub-Event", e.event)
 			r.Header.Set("X-GitHub-Delivery", fmt.Sprintf("real-%d", i))
 		}))
-		does, why, known := handlers.Treatment(e.event, e.action)
+		does, reason, known := handlers.Treatment(e.event, e.action)
 		if !known {
 			t.Errorf("%s: got no treatment, want handled or a reason", e.name())
 		}
@@ -102,8 +102,8 @@ func TestHeavyRealWebhooks(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Errorf("%s: got error %v", e.name(), err)
-		case !does && (len(mapped) > 0 || !strings.HasSuffix(said, why)):
-			t.Errorf("%s: got %d events and reason %q, want it ignored: %s", e.name(), len(mapped), said, why)
+		case !does && (len(mapped) > 0 || !strings.HasSuffix(said, reason)):
+			t.Errorf("%s: got %d events and reason %q, want it ignored: %s", e.name(), len(mapped), said, reason)
 		case does && len(mapped) == 0 && said == "":
 			t.Errorf("%s: got neither an event nor a reason", e.name())
 		}
@@ -172,8 +172,8 @@ func TestHeavyTreatmentIsComplete(t *testing.T) {
 		_, event, _ := strings.Cut(w.Post.Docs.URL, "#")
 		event = strings.ReplaceAll(event, "-", "_")
 		action := strings.TrimPrefix(strings.TrimPrefix(strings.ReplaceAll(key, "-", "_"), event), "_")
-		if _, why, known := handlers.Treatment(event, action); !known {
-			t.Errorf("%s: got an unknown event %q or action %q: %s", key, event, action, why)
+		if _, reason, known := handlers.Treatment(event, action); !known {
+			t.Errorf("%s: got an unknown event %q or action %q: %s", key, event, action, reason)
 		}
 	}
 }

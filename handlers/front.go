@@ -58,8 +58,8 @@ func Front(secret string, inbox *Inbox) (http.Handler, error) {
 	}, nil
 }
 
-// refuse answers a request whose body was not read completely, and closes its connection.
-func (f *front) refuse(w http.ResponseWriter, r *http.Request, status int, words string) {
+// reject answers a request whose body was not read completely, and closes its connection.
+func (f *front) reject(w http.ResponseWriter, r *http.Request, status int, words string) {
 	f.log.Warn().Str("delivery", cut(r.Header.Get("X-Github-Delivery"))).Str("from", r.RemoteAddr).Int("status", status).Str("reason", words).Msg("webhook rejected")
 	w.Header().Set("Connection", "close")
 	http.Error(w, words, status)
@@ -76,12 +76,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, form := range f.forms {
 		if values := r.Header[form.header]; len(values) != 1 || !form.valid(values[0]) {
-			f.refuse(w, r, http.StatusBadRequest, form.header+" is missing or malformed: "+form.hint)
+			f.reject(w, r, http.StatusBadRequest, form.header+" is missing or malformed: "+form.hint)
 			return
 		}
 	}
 	if r.ContentLength > maxPayload {
-		f.refuse(w, r, http.StatusRequestEntityTooLarge, tooLarge)
+		f.reject(w, r, http.StatusRequestEntityTooLarge, tooLarge)
 		return
 	}
 	deadline := http.NewResponseController(w)
@@ -90,14 +90,14 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer body.release()
 	mac := hmac.New(sha256.New, f.secret)
 	if err := body.readAll(io.TeeReader(http.MaxBytesReader(w, r.Body, maxPayload), mac)); err != nil {
-		status, words := explain(err)
-		f.refuse(w, r, status, words)
+		status, words := bodyError(err)
+		f.reject(w, r, status, words)
 		return
 	}
 	_ = deadline.SetReadDeadline(time.Time{})
 	shown, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="))
 	if err != nil || !hmac.Equal(shown, mac.Sum(nil)) {
-		f.refuse(w, r, http.StatusBadRequest, "the signature is wrong: the webhook secret differs from the App's")
+		f.reject(w, r, http.StatusBadRequest, "the signature is wrong: the webhook secret differs from the App's")
 		return
 	}
 	f.store(w, r, body)
@@ -114,7 +114,7 @@ func (f *front) store(w http.ResponseWriter, r *http.Request, body *body) {
 	if mediaType(r.Header.Get("Content-Type")) == typeForm {
 		form, err := url.ParseQuery(string(payload))
 		if err != nil {
-			f.refuse(w, r, http.StatusBadRequest, "the webhook's form could not be parsed")
+			f.reject(w, r, http.StatusBadRequest, "the webhook's form could not be parsed")
 			return
 		}
 		payload = []byte(form.Get("payload"))
@@ -129,8 +129,8 @@ func (f *front) store(w http.ResponseWriter, r *http.Request, body *body) {
 
 var tooLarge = fmt.Sprintf("a webhook has at most %d bytes", maxPayload)
 
-// explain returns the status and the reason for a body that could not be read.
-func explain(err error) (status int, words string) {
+// bodyError returns the status and the reason for a body that could not be read.
+func bodyError(err error) (status int, words string) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

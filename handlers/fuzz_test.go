@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// hollow has payloads of the right form that lack parts which a decoder may read.
-var hollow = []string{
+// incompletePayloads has payloads of the right form that lack parts which a decoder may read.
+var incompletePayloads = []string{
 	`null`, `{}`, `[]`, `{"action":null}`,
 	`{"action":"assigned","assignee":null,"issue":null,"repository":null,"sender":null}`,
 	`{"action":"labeled","issue":{"labels":[null],"user":null},"label":{"name":"errand"},"repository":{"id":70}}`,
@@ -45,8 +45,8 @@ func fuzzTasks() *tasks {
 	}}}
 }
 
-// known lists the webhooks with a decoder.
-var known = []string{
+// knownTasks lists the webhooks with a decoder.
+var knownTasks = []string{
 	"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_review_thread", "push",
 	"check_run", "check_suite", "status", "installation", "installation_repositories", "repository", "issue_dependencies", "sub_issues", "ping", "other",
 }
@@ -54,11 +54,11 @@ var known = []string{
 func mapAny(t *testing.T, event string, payload []byte) []event.Event {
 	t.Helper()
 	m := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 99, Assignee: "errand-bot", Label: "errand"}, fuzzTasks())
-	events, why, err := m.Map(context.Background(), event, "g", payload)
-	if err != nil && (len(events) > 0 || why != "") {
-		t.Errorf("got an error together with %d events and reason %q", len(events), why)
+	events, reason, err := m.Map(context.Background(), event, "g", payload)
+	if err != nil && (len(events) > 0 || reason != "") {
+		t.Errorf("got an error together with %d events and reason %q", len(events), reason)
 	}
-	if err == nil && len(events) == 0 && why == "" {
+	if err == nil && len(events) == 0 && reason == "" {
 		t.Error("got neither an event nor a reason")
 	}
 	for _, e := range events {
@@ -72,20 +72,20 @@ func mapAny(t *testing.T, event string, payload []byte) []event.Event {
 	return events
 }
 
-func TestMapHollowPayloads(t *testing.T) {
+func TestMapIncompletePayloads(t *testing.T) {
 	t.Parallel()
-	for _, event := range known {
+	for _, event := range knownTasks {
 		t.Run(event, func(t *testing.T) {
 			t.Parallel()
-			for _, p := range hollow {
+			for _, p := range incompletePayloads {
 				mapAny(t, event, []byte(p))
 			}
 		})
 	}
 }
 
-// whole has complete payloads of actions that have an effect.
-var whole = map[string]string{
+// completePayloads has complete payloads of actions that have an effect.
+var completePayloads = map[string]string{
 	"issues":                      `{"action":"assigned","assignee":{"id":5,"login":"errand-bot"},"issue":{"number":1,"title":"t","body":"b\n\nbase: v1","user":{"id":4,"login":"eve","type":"User"},"labels":[{"name":"x"}],"state":"open","updated_at":"2026-01-02T03:04:05Z","node_id":"n","type":{"name":"Bug"},"milestone":{"title":"m"}},"repository":{"id":70,"name":"slug","owner":{"login":"acme"},"default_branch":"main"},"sender":{"id":4,"login":"eve"},"installation":{"id":3}}`,
 	"issue_comment":               `{"action":"created","comment":{"id":8,"body":"@errand approve a1b2c3d4\n> @errand stop","user":{"id":4},"created_at":1700000000},"issue":{"number":1},"repository":{"id":70},"sender":{"id":4,"login":"eve"}}`,
 	"pull_request":                `{"action":"closed","pull_request":{"number":12,"merged":true},"repository":{"id":70},"sender":{"id":4}}`,
@@ -108,14 +108,14 @@ type wire struct {
 // FuzzMap checks that every payload maps to events of a task or to a reason for having none, the same each time, and that
 // no payload attributes an action to another account: not to errand's, not by an edit, not by an old comment.
 func FuzzMap(f *testing.F) {
-	for n, event := range known {
-		for _, p := range hollow {
+	for n, event := range knownTasks {
+		for _, p := range incompletePayloads {
 			f.Add(uint8(n), []byte(p))
 		}
-		f.Add(uint8(n), []byte(whole[event]))
+		f.Add(uint8(n), []byte(completePayloads[event]))
 	}
 	f.Fuzz(func(t *testing.T, n uint8, payload []byte) {
-		event := known[int(n)%len(known)]
+		event := knownTasks[int(n)%len(knownTasks)]
 		events := mapAny(t, event, payload)
 		if again := mapAny(t, event, payload); !cmp.Equal(events, again) {
 			t.Errorf("mapped again: got %+v, want %+v", again, events)

@@ -79,16 +79,16 @@ func mappings() map[string]mapping {
 func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([]event.Event, string, error) {
 	do, ok := mappings()[event]
 	action, err := actionOf(payload)
-	handled, why, _ := Treatment(event, action)
+	handled, reason, _ := Treatment(event, action)
 	switch {
 	case !ok:
-		return nil, why, nil
+		return nil, reason, nil
 	case err != nil:
 		return nil, "", fmt.Errorf("map %s: %w", event, err)
 	case !handled: // not decoded further, because GitHub changes its payloads
-		return nil, why, nil
+		return nil, reason, nil
 	}
-	events, why, err := do(m, ctx, payload)
+	events, reason, err := do(m, ctx, payload)
 	if err != nil {
 		return nil, "", fmt.Errorf("map %s: %w", event, err)
 	}
@@ -98,7 +98,7 @@ func (m *Mapper) Map(ctx context.Context, event, guid string, payload []byte) ([
 			k.Delivery = guid
 		}
 	}
-	return events, why, nil
+	return events, reason, nil
 }
 
 // actionOf returns the action that a payload names, or "".
@@ -121,11 +121,11 @@ func decode[T any](payload []byte) (*T, error) {
 	return &v, nil
 }
 
-// errHollow is the error for a payload without a part that every webhook of its kind has.
-var errHollow = errors.New("the payload lacks its issue, comment, review or repository")
+// errIncomplete is the error for a payload without a part that every webhook of its kind has.
+var errIncomplete = errors.New("the payload lacks its issue, comment, review or repository")
 
-// own reports whether u is errand's own account.
-func (m *Mapper) own(u *github.User) bool { return u.GetID() == m.cfg.BotID }
+// isOwn reports whether u is errand's own account.
+func (m *Mapper) isOwn(u *github.User) bool { return u.GetID() == m.cfg.BotID }
 
 // person converts an account.
 func person(u *github.User) state.Person {

@@ -47,13 +47,13 @@ func mediaType(header string) string {
 // isSignature reports whether s is sha256= and 64 hexadecimal digits in lower case.
 func isSignature(s string) bool {
 	digits, found := strings.CutPrefix(s, "sha256=")
-	return found && len(digits) == 2*sha256.Size && consistsOf(digits, func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' })
+	return found && len(digits) == 2*sha256.Size && containsOnly(digits, func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' })
 }
 
 // isDeliveryID reports whether s is a possible GUID of a delivery.
 func isDeliveryID(s string) bool {
 	const most = 100
-	return s != "" && len(s) <= most && consistsOf(s, func(c byte) bool {
+	return s != "" && len(s) <= most && containsOnly(s, func(c byte) bool {
 		return isDigit(c) || isLower(c) || c >= 'A' && c <= 'Z' || c == '_' || c == '.' || c == ':' || c == '-'
 	})
 }
@@ -61,10 +61,10 @@ func isDeliveryID(s string) bool {
 // isEventName reports whether s is a possible name of an event.
 func isEventName(s string) bool {
 	const most = 64
-	return s != "" && len(s) <= most && isLower(s[0]) && consistsOf(s, func(c byte) bool { return isDigit(c) || isLower(c) || c == '_' })
+	return s != "" && len(s) <= most && isLower(s[0]) && containsOnly(s, func(c byte) bool { return isDigit(c) || isLower(c) || c == '_' })
 }
 
-func consistsOf(s string, valid func(byte) bool) bool {
+func containsOnly(s string, valid func(byte) bool) bool {
 	for i := range len(s) {
 		if !valid(s[i]) {
 			return false

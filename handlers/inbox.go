@@ -91,16 +91,16 @@ func (b *Inbox) Work(ctx context.Context) (int, error) {
 		if ctx.Err() != nil {
 			break
 		}
-		b.work(ctx, d)
+		b.processOrFail(ctx, d)
 	}
 	return len(list), err
 }
 
-// work maps one delivery and applies its events; the last event spends the delivery. After a few failures a delivery is
+// processOrFail maps one delivery and applies its events; the last event spends the delivery. After a few failures a delivery is
 // set aside and listed for the operator.
-func (b *Inbox) work(ctx context.Context, d store.Delivery) {
+func (b *Inbox) processOrFail(ctx context.Context, d store.Delivery) {
 	log := b.log.With().Str("delivery", d.GUID).Str("event", d.Event).Logger()
-	err := b.settle(ctx, d, log)
+	err := b.processDelivery(ctx, d, log)
 	if err == nil || errors.Is(err, store.ErrSpent) || ctx.Err() != nil {
 		return
 	}
@@ -108,13 +108,13 @@ func (b *Inbox) work(ctx context.Context, d store.Delivery) {
 	log.Error().Err(err).Int("failures", n).AnErr("store", ferr).Msg("failed to process a delivery")
 }
 
-func (b *Inbox) settle(ctx context.Context, d store.Delivery, log zerolog.Logger) error {
-	events, why, err := b.mapper.Map(ctx, d.Event, d.GUID, d.Payload)
+func (b *Inbox) processDelivery(ctx context.Context, d store.Delivery, log zerolog.Logger) error {
+	events, reason, err := b.mapper.Map(ctx, d.Event, d.GUID, d.Payload)
 	if err != nil {
 		return err
 	}
 	if len(events) == 0 {
-		log.Debug().Str("why", why).Msg("nothing to do")
+		log.Debug().Str("why", reason).Msg("nothing to do")
 		return b.store.SpendDelivery(ctx, d.GUID)
 	}
 	for i, e := range events {

@@ -45,8 +45,8 @@ func (a *applier) got() string {
 	return strings.Join(a.events, "\n")
 }
 
-// until waits for a condition.
-func until(t *testing.T, what string, ok func() bool) {
+// waitUntil waits for a condition.
+func waitUntil(t *testing.T, condition string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -55,7 +55,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("got a timeout while waiting for %s", what)
+			t.Fatalf("got a timeout while waiting for %s", condition)
 		case <-tick.C:
 		}
 	}
@@ -100,9 +100,9 @@ func TestInboxWorksInOrder(t *testing.T) {
 		check(t, err)
 	}
 	inbox := running(t, a, list)
-	until(t, "an empty inbox", a.empty(t))
+	waitUntil(t, "an empty inbox", a.empty(t))
 	check(t, inbox.Insert(t.Context(), "late", "issues", closed(7)))
-	until(t, "every event", func() bool { return strings.Count(a.got(), "\n") == 3*61-1 })
+	waitUntil(t, "every event", func() bool { return strings.Count(a.got(), "\n") == 3*61-1 })
 	var want []string
 	for n := 1; n <= 61; n++ {
 		guid, issue := fmt.Sprintf("g-%03d", n), n+100
@@ -121,20 +121,20 @@ func TestInboxWorksInOrder(t *testing.T) {
 	}
 }
 
-func TestInboxSetsPoisonedDeliveriesAside(t *testing.T) {
+func TestInboxSetsFailingDeliveriesAside(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, setsPoisonAside) // the retries are seconds apart
+	synctest.Test(t, checkFailingDelivery) // the retries are seconds apart
 }
 
-func setsPoisonAside(t *testing.T) {
+func checkFailingDelivery(t *testing.T) {
 	a := &applier{Store: newStore(t), fail: map[event.Kind]error{event.KindIssueGone: errors.New("boom")}}
 	inbox := running(t, a, &tasks{})
 	check(t, inbox.Insert(t.Context(), "1-garbage", "issues", []byte("{")))
 	check(t, inbox.Insert(t.Context(), "2-failing", "issues", bytes.Replace(closed(3), []byte("closed"), []byte("deleted"), 1)))
 	check(t, inbox.Insert(t.Context(), "good", "issues", closed(4)))
 	check(t, inbox.Insert(t.Context(), "nothing", "issues", []byte(`{"action":"pinned","issue":{"number":4},"repository":{"id":70}}`)))
-	until(t, "an empty inbox", a.empty(t))
-	until(t, "the good one's event", func() bool { return a.got() != "" })
+	waitUntil(t, "an empty inbox", a.empty(t))
+	waitUntil(t, "the good one's event", func() bool { return a.got() != "" })
 	poison, err := a.PoisonDeliveries(t.Context(), 10)
 	check(t, err)
 	if len(poison) != 2 || poison[0].GUID != "1-garbage" || poison[1].GUID != "2-failing" || poison[0].Failures != store.MaxDeliveryFailures || poison[0].LastError == "" {
@@ -152,7 +152,7 @@ func TestSpentDeliveryIsNotAFailure(t *testing.T) {
 	inbox := running(t, a, &tasks{})
 	check(t, inbox.Insert(t.Context(), "twice", "issues", closed(3)))
 	check(t, inbox.Insert(t.Context(), "next", "ping", []byte(`{}`)))
-	until(t, "the next delivery", func() bool {
+	waitUntil(t, "the next delivery", func() bool {
 		list, err := a.PendingDeliveries(t.Context(), 10)
 		check(t, err)
 		return len(list) == 1 && list[0].GUID == "twice"

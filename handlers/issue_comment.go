@@ -19,9 +19,9 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 		return nil, "", err
 	}
 	if e.Issue.GetNumber() <= 0 || e.Repo.GetID() <= 0 || e.Comment == nil {
-		return nil, "", errHollow
+		return nil, "", errIncomplete
 	}
-	if m.own(e.Sender) {
+	if m.isOwn(e.Sender) {
 		return nil, "errand's own action", nil
 	}
 	ev := event.Event{Task: key(e.Repo, e.Issue.GetNumber()), By: person(e.Sender), Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}

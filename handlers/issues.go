@@ -19,9 +19,9 @@ func (m *Mapper) issues(ctx context.Context, payload []byte) ([]event.Event, str
 		return nil, "", err
 	}
 	if e.Issue.GetNumber() <= 0 || e.Repo.GetID() <= 0 {
-		return nil, "", errHollow
+		return nil, "", errIncomplete
 	}
-	if m.own(e.Sender) {
+	if m.isOwn(e.Sender) {
 		return nil, "errand's own action", nil
 	}
 	if e.Issue.IsPullRequest() {
@@ -83,12 +83,12 @@ func (m *Mapper) closed(ctx context.Context, ev event.Event) ([]event.Event, str
 	ev.Payload = event.IssueClosed{}
 	events := []event.Event{ev}
 	// A blocker may be in another repository.
-	waiting, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Waiting == state.WaitBlocked && g.Key != ev.Task })
+	waiting, err := m.openTasks(ctx, func(g state.TaskOverview) bool { return g.Waiting == state.WaitBlocked && g.Key != ev.Task })
 	return append(events, eventsFor(waiting, event.Event{Payload: event.ConditionChanged{}})...), "", err
 }
 
-// open returns the open tasks for which choose returns true.
-func (m *Mapper) open(ctx context.Context, choose func(state.TaskOverview) bool) ([]state.TaskOverview, error) {
+// openTasks returns the open tasks for which choose returns true.
+func (m *Mapper) openTasks(ctx context.Context, choose func(state.TaskOverview) bool) ([]state.TaskOverview, error) {
 	open, err := m.tasks.Overviews(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list open tasks: %w", err)
@@ -108,6 +108,6 @@ func eventsFor(tasks []state.TaskOverview, ev event.Event) []event.Event {
 
 // dependencies pokes tasks that wait for other issues, because a blocker or sub-issue was added or removed.
 func (m *Mapper) dependencies(ctx context.Context, _ []byte) ([]event.Event, string, error) {
-	waiting, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Waiting == state.WaitBlocked })
+	waiting, err := m.openTasks(ctx, func(g state.TaskOverview) bool { return g.Waiting == state.WaitBlocked })
 	return eventsFor(waiting, event.Event{Payload: event.ConditionChanged{}}), "nothing waits for other issues", err
 }

@@ -42,30 +42,30 @@ func TestIssuesEvents(t *testing.T) {
 		}, []string{`issue_edited #1 by ada "It burns"`}},
 		"text edited":          {func(w *world, n int) error { return w.ada.EditIssue(full, n, simgithub.IssueEdit{Body: ptr("Badly.")}) }, []string{`issue_edited #1 by ada "It breaks"`}},
 		"locked":               {func(w *world, n int) error { return w.ada.Lock(full, n, "") }, []string{"locked #1 by ada"}},
-		"a comment":            {func(w *world, n int) error { return second(w.As("eve").Comment(full, n, "Me too")) }, []string{`commented #1 by eve "It breaks"`}},
-		"a mention":            {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand")) }, []string{`commented #1 by ada "It breaks" mention order:plan`}},
-		"a mention with base":  {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand plan\nbase: v2")) }, []string{`commented #1 by ada base v2 "It breaks" mention order:plan order:message`}},
-		"two commands":         {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand budget +5\n@errand retry")) }, []string{`commented #1 by ada "It breaks" mention order:budget order:retry`}},
-		"a message":            {func(w *world, n int) error { return second(w.ada.Comment(full, n, "@errand the loop is wrong")) }, []string{`commented #1 by ada "It breaks" mention order:message`}},
-		"a quoted command":     {func(w *world, n int) error { return second(w.ada.Comment(full, n, "> @errand approve\n\nNot yet.")) }, []string{`commented #1 by ada "It breaks" quoted`}},
-		"errand's own comment": {func(w *world, n int) error { return second(w.As(w.App().BotLogin).Comment(full, n, "@errand plan")) }, []string{"issue_comment: errand's own action"}},
+		"a comment":            {func(w *world, n int) error { return errOf(w.As("eve").Comment(full, n, "Me too")) }, []string{`commented #1 by eve "It breaks"`}},
+		"a mention":            {func(w *world, n int) error { return errOf(w.ada.Comment(full, n, "@errand")) }, []string{`commented #1 by ada "It breaks" mention order:plan`}},
+		"a mention with base":  {func(w *world, n int) error { return errOf(w.ada.Comment(full, n, "@errand plan\nbase: v2")) }, []string{`commented #1 by ada base v2 "It breaks" mention order:plan order:message`}},
+		"two commands":         {func(w *world, n int) error { return errOf(w.ada.Comment(full, n, "@errand budget +5\n@errand retry")) }, []string{`commented #1 by ada "It breaks" mention order:budget order:retry`}},
+		"a message":            {func(w *world, n int) error { return errOf(w.ada.Comment(full, n, "@errand the loop is wrong")) }, []string{`commented #1 by ada "It breaks" mention order:message`}},
+		"a quoted command":     {func(w *world, n int) error { return errOf(w.ada.Comment(full, n, "> @errand approve\n\nNot yet.")) }, []string{`commented #1 by ada "It breaks" quoted`}},
+		"errand's own comment": {func(w *world, n int) error { return errOf(w.As(w.App().BotLogin).Comment(full, n, "@errand plan")) }, []string{"issue_comment: errand's own action"}},
 		"a bot's comment": {func(w *world, n int) error {
 			w.AddBot("dependabot[bot]")
-			return second(w.As("dependabot[bot]").Comment(full, n, "@errand plan"))
+			return errOf(w.As("dependabot[bot]").Comment(full, n, "@errand plan"))
 		}, []string{`commented #1 by dependabot[bot] (bot) "It breaks" mention order:plan`}},
 		"a comment on a foreign PR": {func(w *world, n int) error {
 			p := w.pull()
 			w.tasks.list = nil
-			return second(w.ada.Comment(full, p.Number, "@errand plan"))
+			return errOf(w.ada.Comment(full, p.Number, "@errand plan"))
 		}, []string{"issue_comment: not one of errand's pull requests"}},
 		"an edited comment": {func(w *world, n int) error {
 			c, err := w.ada.Comment(full, n, "words")
-			w.settle()
+			w.deliveredHooks()
 			return errors.Join(err, w.ada.EditComment(full, c.ID, "@errand approve"))
 		}, []string{"issue_comment: an edited comment: the agent sees its current text when it next reads"}},
 		"a deleted comment": {func(w *world, n int) error {
 			c, err := w.As("eve").Comment(full, n, "words")
-			w.settle()
+			w.deliveredHooks()
 			return errors.Join(err, w.ada.DeleteComment(full, c.ID))
 		}, []string{"plan_deleted #1 by ada"}},
 	} {
@@ -79,7 +79,7 @@ func TestIssuesEvents(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }
 
 func TestRemovedTriggersAreMapped(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestRemovedTriggersAreMapped(t *testing.T) {
 	i := w.issue("")
 	check(t, w.ada.Assign(full, i.Number, "errand-bot"))
 	check(t, w.ada.AddLabels(full, i.Number, "errand"))
-	w.settle()
+	w.deliveredHooks()
 	check(t, w.ada.Unassign(full, i.Number, "errand-bot"))
 	check(t, w.ada.RemoveLabel(full, i.Number, "errand"))
 	w.wants("untriggered #1 by ada via assigned", "untriggered #1 by ada via label")
@@ -101,9 +101,9 @@ func TestEventCarriesTheIssue(t *testing.T) {
 	check(t, err)
 	check(t, w.ada.EditIssue(full, i.Number, simgithub.IssueEdit{Type: ptr("Bug")}))
 	check(t, w.ada.AddLabels(full, i.Number, "bug"))
-	w.settle()
+	w.deliveredHooks()
 	check(t, w.ada.Assign(full, i.Number, "errand-bot"))
-	hooks := w.settle()
+	hooks := w.deliveredHooks()
 	events, _, err := w.mapper.Map(t.Context(), hooks[0].event, "guid", hooks[0].payload)
 	check(t, err)
 	ada, _ := w.User("ada")
@@ -133,9 +133,9 @@ func TestIDsIdentifyFacts(t *testing.T) {
 	ids := map[string]bool{}
 	for n := range 3 {
 		check(t, w.ada.EditIssue(full, i.Number, simgithub.IssueEdit{Body: ptr(fmt.Sprint("text ", n))}))
-		check(t, second(w.ada.Comment(full, i.Number, "same words")))
+		check(t, errOf(w.ada.Comment(full, i.Number, "same words")))
 	}
-	for _, h := range w.settle() {
+	for _, h := range w.deliveredHooks() {
 		var first string
 		for range 2 {
 			events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
@@ -185,7 +185,7 @@ func TestChangesToErrandsComments(t *testing.T) {
 			i := w.issue("Always.")
 			plan, err := w.As(w.App().BotLogin).Comment(full, i.Number, planBody())
 			check(t, err)
-			w.settle()
+			w.deliveredHooks()
 			if c.edit == nil {
 				check(t, w.ada.DeleteComment(full, plan.ID))
 			} else {
@@ -216,14 +216,14 @@ func TestErrandsOwnActionsAreIgnored(t *testing.T) {
 	check(t, w.ada.AddLabels(full, i.Number, "errand"))
 	check(t, w.ada.EditIssue(full, i.Number, simgithub.IssueEdit{Body: ptr("Anew.")}))
 	check(t, w.ada.Close(full, i.Number, ""))
-	hooks := w.settle()
+	hooks := w.deliveredHooks()
 	if len(hooks) != 3 {
 		t.Fatalf("got %d webhooks, want more", len(hooks))
 	}
 	for _, h := range hooks {
-		events, why, err := w.mapper.Map(t.Context(), h.event, h.guid, sentBy(t, h.payload, w.App().BotID))
-		if len(events) != 0 || why != "errand's own action" || err != nil {
-			t.Errorf("got %d events, reason %q, error %v; want none and a reason", len(events), why, err)
+		events, reason, err := w.mapper.Map(t.Context(), h.event, h.guid, sentBy(t, h.payload, w.App().BotID))
+		if len(events) != 0 || reason != "errand's own action" || err != nil {
+			t.Errorf("got %d events, reason %q, error %v; want none and a reason", len(events), reason, err)
 		}
 	}
 }

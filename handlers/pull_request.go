@@ -43,9 +43,9 @@ func (m *Mapper) review(ctx context.Context, payload []byte) ([]event.Event, str
 		return nil, "", err
 	}
 	if e.Review == nil {
-		return nil, "", errHollow
+		return nil, "", errIncomplete
 	}
-	if m.own(e.Review.GetUser()) {
+	if m.isOwn(e.Review.GetUser()) {
 		return nil, "errand's own review", nil
 	}
 	if e.GetAction() != "submitted" {
@@ -76,9 +76,9 @@ func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]event.Eve
 	}
 	c := e.Comment
 	if c == nil {
-		return nil, "", errHollow
+		return nil, "", errIncomplete
 	}
-	if m.own(e.Sender) || m.own(c.GetUser()) {
+	if m.isOwn(e.Sender) || m.isOwn(c.GetUser()) {
 		return nil, "errand's own comment", nil
 	}
 	if e.GetAction() != "created" {

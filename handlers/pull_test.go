@@ -23,32 +23,32 @@ func TestPullRequestEvents(t *testing.T) {
 		"closed": {func(w *world, p *simgithub.Issue) error { return w.ada.Close(full, p.Number, "") }, []string{"pr_closed #1 by ada"}},
 		"draft":  {func(w *world, p *simgithub.Issue) error { return w.ada.SetDraft(full, p.Number, true) }, []string{"pull_request: errand reads reviews, threads and heads when a review round begins"}},
 		"review": {func(w *world, p *simgithub.Issue) error {
-			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "Please mend it."}))
+			return errOf(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "Please mend it."}))
 		}, []string{`reviewed #1 by ada review:changes_requested:"Please mend it."`}},
 		"approval": {func(w *world, p *simgithub.Issue) error {
-			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "APPROVE"}))
+			return errOf(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "APPROVE"}))
 		}, []string{`reviewed #1 by ada review:approved:""`}},
 		"threads come with their review": {func(w *world, p *simgithub.Issue) error {
-			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "why?"}}}))
+			return errOf(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "why?"}}}))
 		}, []string{`reviewed #1 by ada review:commented:""`, "pull_request_review_comment: gathered with its review"}},
 		"a command in a thread": {func(w *world, p *simgithub.Issue) error {
-			return second(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "@errand stop\n@errand do this"}}}))
+			return errOf(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "@errand stop\n@errand do this"}}}))
 		}, []string{`reviewed #1 by ada review:commented:""`, "commented #1 by ada on-pr in-thread mention order:stop"}},
 		"errand's own review": {func(w *world, p *simgithub.Issue) error {
-			return second(w.As(w.App().BotLogin).Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Body: "@errand stop"}))
+			return errOf(w.As(w.App().BotLogin).Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Body: "@errand stop"}))
 		}, []string{"pull_request_review: errand's own review"}},
 		"a dismissed review": {func(w *world, p *simgithub.Issue) error {
 			r, err := w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "No."})
-			w.settle()
+			w.deliveredHooks()
 			return errors.Join(err, w.ada.DismissReview(full, p.Number, r.ID))
 		}, []string{"pull_request_review: errand reads reviews, threads and heads when a review round begins"}},
 		"a comment": {func(w *world, p *simgithub.Issue) error {
-			return second(w.ada.Comment(full, p.Number, "@errand also the docs"))
+			return errOf(w.ada.Comment(full, p.Number, "@errand also the docs"))
 		}, []string{"commented #1 by ada on-pr mention order:message"}},
-		"a comment by a user without write access": {func(w *world, p *simgithub.Issue) error { return second(w.As("eve").Comment(full, p.Number, "nice")) }, []string{"commented #1 by eve on-pr"}},
+		"a comment by a user without write access": {func(w *world, p *simgithub.Issue) error { return errOf(w.As("eve").Comment(full, p.Number, "nice")) }, []string{"commented #1 by eve on-pr"}},
 		"a resolved thread": {func(w *world, p *simgithub.Issue) error {
 			_, err := w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "why?"}}})
-			w.settle()
+			w.deliveredHooks()
 			i, err2 := w.ada.Issue(full, p.Number)
 			return errors.Join(err, err2, w.ada.ResolveThread(full, p.Number, i.Pull.Threads[0].ID, true))
 		}, []string{"pull_request_review_thread: errand reads reviews, threads and heads when a review round begins"}},
@@ -84,11 +84,11 @@ func TestRepliesNameTheirThread(t *testing.T) {
 	i, err := w.ada.Issue(full, p.Number)
 	check(t, err)
 	th := i.Pull.Threads[0]
-	w.settle()
+	w.deliveredHooks()
 	reply, err := w.ada.ReplyToThread(full, p.Number, th.ID, "@errand status")
 	check(t, err)
 	var found *state.Comment
-	for _, h := range w.settle() {
+	for _, h := range w.deliveredHooks() {
 		events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
 		check(t, err)
 		for _, e := range events {
@@ -116,11 +116,11 @@ func TestPushes(t *testing.T) {
 	sha, err := w.ada.PushCommit(full, simgithub.Commit{Branch: own.Branch.Name, Message: "By hand", Files: map[string]string{"b.txt": "b\n"}})
 	check(t, err)
 	w.wants("pushed #1 by ada head "+sha, "pull_request: the push arrives as a push event")
-	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Docs", Files: map[string]string{"c.txt": "c\n"}})))
+	check(t, errOf(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Docs", Files: map[string]string{"c.txt": "c\n"}})))
 	w.wants("push: no task on this branch")
-	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Settings", Files: map[string]string{".errand.yml": "plan: none\n"}})))
+	check(t, errOf(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Settings", Files: map[string]string{".errand.yml": "plan: none\n"}})))
 	w.wants("poked #7", "poked #8")
-	check(t, second(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "No settings", Delete: []string{".errand.yml"}})))
+	check(t, errOf(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "No settings", Delete: []string{".errand.yml"}})))
 	w.wants("poked #7", "poked #8")
 	check(t, w.ada.DeleteBranch(full, own.Branch.Name))
 	for _, l := range w.mapped() {
@@ -166,7 +166,7 @@ func TestClosingAnIssuePokesTasksThatWaitForIt(t *testing.T) {
 	w.wants("issue_closed #1 by ada", "poked #5")
 	j, err := w.ada.OpenIssue(full, simgithub.NewIssue{Title: "Other"})
 	check(t, err)
-	w.settle()
+	w.deliveredHooks()
 	check(t, w.ada.AddBlockedBy(full, 1, j.ID))
 	check(t, w.ada.AddSubIssue(full, 1, j.ID))
 	for _, l := range w.mapped() {
@@ -205,7 +205,7 @@ func TestRenameCarriesTheNewName(t *testing.T) {
 	w := newWorld(t)
 	w.tasks.list = []*state.Task{{Key: w.key(1)}}
 	check(t, w.RenameRepo(full, "slugs"))
-	h := w.settle()[0]
+	h := w.deliveredHooks()[0]
 	events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
 	check(t, err)
 	if len(events) != 1 || events[0].Repo == nil || events[0].Repo.FullName() != "acme/slugs" || events[0].Repo.ID != w.repo.ID {
@@ -220,7 +220,7 @@ func TestMapReturnsStoreErrors(t *testing.T) {
 	p := w.pull()
 	w.tasks.err = errors.New("disk on fire")
 	check(t, w.ada.Merge(full, p.Number, simgithub.Merge{}))
-	for _, h := range w.settle() {
+	for _, h := range w.deliveredHooks() {
 		if h.event != "pull_request" {
 			continue
 		}
@@ -228,9 +228,9 @@ func TestMapReturnsStoreErrors(t *testing.T) {
 			t.Errorf("%s: got error %v", h.event, err)
 		}
 	}
-	events, why, err := w.mapper.Map(t.Context(), "marketplace_purchase", "g", nil)
-	if len(events) != 0 || why == "" || err != nil {
-		t.Errorf("unknown webhook: got events %v, reason %q, error %v", events, why, err)
+	events, reason, err := w.mapper.Map(t.Context(), "marketplace_purchase", "g", nil)
+	if len(events) != 0 || reason == "" || err != nil {
+		t.Errorf("unknown webhook: got events %v, reason %q, error %v", events, reason, err)
 	}
 }
 
@@ -239,8 +239,8 @@ func TestTimesAreUTC(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	i := w.issue("Always.")
-	check(t, second(w.ada.Comment(full, i.Number, "words")))
-	for _, h := range w.settle() {
+	check(t, errOf(w.ada.Comment(full, i.Number, "words")))
+	for _, h := range w.deliveredHooks() {
 		events, _, err := w.mapper.Map(t.Context(), h.event, h.guid, h.payload)
 		check(t, err)
 		if at := events[0].At; at.IsZero() || at.Location() != time.UTC {

@@ -20,10 +20,10 @@ func (m *Mapper) push(ctx context.Context, payload []byte) ([]event.Event, strin
 		return nil, "", err
 	}
 	branch, ok := strings.CutPrefix(e.GetRef(), "refs/heads/")
-	if !ok || m.own(e.Sender) {
+	if !ok || m.isOwn(e.Sender) {
 		return nil, "not a branch, or errand's own push", nil
 	}
-	open, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == e.Repo.GetID() })
+	open, err := m.openTasks(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == e.Repo.GetID() })
 	if err != nil {
 		return nil, "", err
 	}
@@ -97,7 +97,7 @@ func (m *Mapper) status(ctx context.Context, payload []byte) ([]event.Event, str
 
 // checks returns the event for the task whose branch is at the commit.
 func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha string) ([]event.Event, string, error) {
-	open, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == r.GetID() && g.HasPR && g.Head == sha })
+	open, err := m.openTasks(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == r.GetID() && g.HasPR && g.Head == sha })
 	if err != nil {
 		return nil, "", err
 	}
@@ -118,7 +118,7 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]event.Event,
 	switch e.GetAction() {
 	case "renamed", "transferred", "edited":
 		if e.Repo.GetName() == "" || e.Repo.GetOwner().GetLogin() == "" {
-			return nil, "", errHollow
+			return nil, "", errIncomplete
 		}
 		ev.Payload = event.Renamed{}
 	case "deleted":
@@ -126,12 +126,12 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]event.Event,
 	default:
 		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
-	return m.eachOf(ctx, e.Repo.GetID(), ev)
+	return m.eventsForRepository(ctx, e.Repo.GetID(), ev)
 }
 
-// eachOf returns an event for every open task of a repository.
-func (m *Mapper) eachOf(ctx context.Context, repo int64, ev event.Event) ([]event.Event, string, error) {
-	open, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == repo })
+// eventsForRepository returns an event for every open task of a repository.
+func (m *Mapper) eventsForRepository(ctx context.Context, repo int64, ev event.Event) ([]event.Event, string, error) {
+	open, err := m.openTasks(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == repo })
 	return eventsFor(open, ev), "no task there", err
 }
 
@@ -148,20 +148,20 @@ func (m *Mapper) installation(ctx context.Context, payload []byte) ([]event.Even
 	case "suspend":
 		ev.Payload = event.AccessLost{Lost: "the App was suspended"}
 	case "created":
-		return m.back(ctx, id, e.Repositories)
+		return m.repositoriesAccessible(ctx, id, e.Repositories)
 	case "new_permissions_accepted":
-		return m.granted(ctx, id)
+		return m.permissionsGranted(ctx, id)
 	case "unsuspend":
-		return m.again(ctx, id)
+		return m.installationUnsuspended(ctx, id)
 	default:
 		return nil, "errand ignores the action " + a, nil
 	}
-	open, err := m.open(ctx, func(g state.TaskOverview) bool { return g.Installation == id })
+	open, err := m.openTasks(ctx, func(g state.TaskOverview) bool { return g.Installation == id })
 	return eventsFor(open, ev), "no task there", err
 }
 
-// again maps an installation that is no longer suspended.
-func (m *Mapper) again(ctx context.Context, id int64) ([]event.Event, string, error) {
+// installationUnsuspended maps an installation that is no longer suspended.
+func (m *Mapper) installationUnsuspended(ctx context.Context, id int64) ([]event.Event, string, error) {
 	gone, err := m.tasks.OutOfReach(ctx)
 	if err != nil {
 		return nil, "", err
@@ -175,17 +175,17 @@ func (m *Mapper) again(ctx context.Context, id int64) ([]event.Event, string, er
 	return events, "no task there", nil
 }
 
-// granted pokes the tasks of an installation that wait for a permission.
-func (m *Mapper) granted(ctx context.Context, installation int64) ([]event.Event, string, error) {
-	waiting, err := m.open(ctx, func(g state.TaskOverview) bool {
+// permissionsGranted pokes the tasks of an installation that wait for a permission.
+func (m *Mapper) permissionsGranted(ctx context.Context, installation int64) ([]event.Event, string, error) {
+	waiting, err := m.openTasks(ctx, func(g state.TaskOverview) bool {
 		return g.Installation == installation && g.Waiting == state.WaitPermission
 	})
 	return eventsFor(waiting, event.Event{Payload: event.ConditionChanged{}}), "no task waits for a permission", err
 }
 
-// back maps repositories that the App can access, possibly again, to events for the tasks that ended there for lack of
+// repositoriesAccessible maps repositories that the App can access, possibly again, to events for the tasks that ended there for lack of
 // access.
-func (m *Mapper) back(ctx context.Context, installation int64, repos []*github.Repository) ([]event.Event, string, error) {
+func (m *Mapper) repositoriesAccessible(ctx context.Context, installation int64, repos []*github.Repository) ([]event.Event, string, error) {
 	gone, err := m.tasks.OutOfReach(ctx)
 	if err != nil {
 		return nil, "", err
@@ -208,11 +208,11 @@ func (m *Mapper) installationRepositories(ctx context.Context, payload []byte) (
 		return nil, "", err
 	}
 	if len(e.RepositoriesRemoved) == 0 {
-		return m.back(ctx, e.Installation.GetID(), e.RepositoriesAdded)
+		return m.repositoriesAccessible(ctx, e.Installation.GetID(), e.RepositoriesAdded)
 	}
 	var events []event.Event
 	for _, r := range e.RepositoriesRemoved {
-		more, _, err := m.eachOf(ctx, r.GetID(), event.Event{Payload: event.AccessLost{Lost: "the repository was taken from the App"}})
+		more, _, err := m.eventsForRepository(ctx, r.GetID(), event.Event{Payload: event.AccessLost{Lost: "the repository was taken from the App"}})
 		if err != nil {
 			return nil, "", err
 		}

@@ -68,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	w.installation, err = sim.Install(full)
 	check(t, err)
 	w.mapper = handlers.NewMapper(handlers.Config{Slug: "errand", BotID: sim.App().BotID, Assignee: "Errand-Bot", Label: "Errand"}, w.tasks)
-	w.settle()
+	w.deliveredHooks()
 	return w
 }
 
@@ -82,8 +82,8 @@ func (w *world) catch(_ http.ResponseWriter, r *http.Request) {
 	w.hooks = append(w.hooks, hook{r.Header.Get("X-GitHub-Event"), r.Header.Get("X-GitHub-Delivery"), body})
 }
 
-// settle waits for all webhooks and returns those since the last call.
-func (w *world) settle() []hook {
+// deliveredHooks waits for all webhooks and returns those since the last call.
+func (w *world) deliveredHooks() []hook {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
@@ -100,11 +100,11 @@ func (w *world) settle() []hook {
 func (w *world) mapped() []string {
 	w.t.Helper()
 	var out []string
-	for _, h := range w.settle() {
-		events, why, err := w.mapper.Map(w.t.Context(), h.event, h.guid, h.payload)
+	for _, h := range w.deliveredHooks() {
+		events, reason, err := w.mapper.Map(w.t.Context(), h.event, h.guid, h.payload)
 		check(w.t, err)
 		if len(events) == 0 {
-			out = append(out, h.event+": "+why)
+			out = append(out, h.event+": "+reason)
 		}
 		for _, e := range events {
 			if e.Delivery != h.guid {
@@ -113,7 +113,7 @@ func (w *world) mapped() []string {
 			if e.Candidate() != nil && e.Candidate().Delivery != h.guid {
 				w.t.Errorf("%s: an approval by delivery %q, want %q", e.Kind(), e.Candidate().Delivery, h.guid)
 			}
-			out = append(out, line(e))
+			out = append(out, describeEvent(e))
 		}
 	}
 	return out
@@ -124,7 +124,7 @@ func (w *world) issue(body string) *simgithub.Issue {
 	w.t.Helper()
 	i, err := w.ada.OpenIssue(full, simgithub.NewIssue{Title: "It breaks", Body: body})
 	check(w.t, err)
-	w.settle()
+	w.deliveredHooks()
 	return i
 }
 
@@ -135,7 +135,7 @@ func (w *world) pull() *simgithub.Issue {
 	check(w.t, err)
 	p, err := w.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1"})
 	check(w.t, err)
-	w.settle()
+	w.deliveredHooks()
 	w.tasks.list = append(w.tasks.list, &state.Task{
 		Key: w.key(1), TaskIssue: state.TaskIssue{Installation: w.installation}, TaskChanges: state.TaskChanges{PR: &state.PR{Number: p.Number}, Branch: state.Branch{Name: "errand/1", Head: p.Pull.HeadSHA}},
 	})
@@ -144,8 +144,8 @@ func (w *world) pull() *simgithub.Issue {
 
 func (w *world) key(issue int) state.TaskKey { return state.TaskKey{Repo: w.repo.ID, Issue: issue} }
 
-// line formats an event with all fields that rows of the transition table use.
-func line(e event.Event) string {
+// describeEvent formats an event with all fields that rows of the transition table use.
+func describeEvent(e event.Event) string {
 	words := []string{string(e.Kind()), fmt.Sprintf("#%d", e.Task.Issue)}
 	add := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
 	if e.By.ID != 0 {

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestTheSecondCapOfATaskHolds: of the caps of a task, on money and on tokens, each one holds, and is named.
-func TestTheSecondCapOfATaskHolds(t *testing.T) {
+// TestCapsOnMoneyAndTokens: of the caps of a task, on money and on tokens, each one holds, and is named.
+func TestCapsOnMoneyAndTokens(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		money Money

@@ -28,8 +28,8 @@ type unplayed1 struct{ workflow.GitHub }
 
 var (
 	_ workflow.GitHub = api{}
-	_ watch.Thumber   = api{}
-	_ watch.Lost      = api{}
+	_ watch.ReactionReader   = api{}
+	_ watch.SweepReader      = api{}
 )
 
 // notFound is GitHub's 404.

@@ -81,7 +81,7 @@ func (w *Writer) closeTranscripts(t *state.Task) error {
 		if r.Reported || r.State != state.RunEnded || w.closed[r.ID] || w.cfg.Follows(r.ID) {
 			continue
 		}
-		there, err := w.closeTranscript(watch.Unread(t, r))
+		there, err := w.closeTranscript(watch.UnreadRecord(t, r))
 		if err != nil {
 			return fmt.Errorf("end the transcript of %s: %w", r.ID, err)
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestDenialsApart: GitHub occasionally denies access to an issue. Only denials for an hour without interruption end a
+// TestSeparateDenialsDoNotEndTask: GitHub occasionally denies access to an issue. Only denials for an hour without interruption end a
 // task, and denials before a restart of the task do not count.
-func TestDenialsApart(t *testing.T) {
+func TestSeparateDenialsDoNotEndTask(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	now := time.Now()
 	l.cfg.Now = func() time.Time { return now }
 	l.sweeper = watch.NewSweeper(l.cfg)
@@ -55,9 +55,9 @@ func TestDenialsApart(t *testing.T) {
 	}
 }
 
-// TestTwoWhoCanBeAssigned: a task continues while the machine user or the App's own account is assigned, whatever the
+// TestEitherAssigneeKeepsTask: a task continues while the machine user or the App's own account is assigned, whatever the
 // other assignees.
-func TestTwoWhoCanBeAssigned(t *testing.T) {
+func TestEitherAssigneeKeepsTask(t *testing.T) {
 	t.Parallel()
 	untriggered := []string{"untriggered assigned by "}
 	for name, c := range map[string]struct {
@@ -77,7 +77,7 @@ func TestTwoWhoCanBeAssigned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLand(t)
+			l := newSweepWorld(t)
 			l.cfg.Assignee = c.assignee
 			l.sweeper = watch.NewSweeper(l.cfg)
 			l.issue()
@@ -116,34 +116,34 @@ func TestOwnAccountsAreAssignees(t *testing.T) {
 	}
 }
 
-// TestOtherBotsAreHeard: the sweep ignores only errand's own comments. Permissions of other bots are checked like
+// TestCommentsOfOtherBotsAreStored: the sweep ignores only errand's own comments. Permissions of other bots are checked like
 // everyone's.
-func TestOtherBotsAreHeard(t *testing.T) {
+func TestCommentsOfOtherBotsAreStored(t *testing.T) {
 	t.Parallel()
-	l := long(t)
+	l := longDiscussion(t)
 	l.sim.AddBot("ci[bot]")
 	bot, err := l.sim.As("ci[bot]").Comment(full, 1, "@errand retry")
 	check(t, err)
 	person, err := l.sim.As("bob").Comment(full, 1, "@errand retry")
 	check(t, err)
 	f := l.cfg.GitHub.(*forge.Forge)
-	check(t, second(f.CreateComment(t.Context(), forge.Repo{Installation: l.inst, Owner: "acme", Name: "slug", ID: l.repo.ID}, 1, "Ours.")))
+	check(t, errOf(f.CreateComment(t.Context(), forge.Repo{Installation: l.inst, Owner: "acme", Name: "slug", ID: l.repo.ID}, 1, "Ours.")))
 	want := []string{"swept-issue_comment-" + fmt.Sprint(bot.ID), "swept-issue_comment-" + fmt.Sprint(person.ID)}
 	if diff := cmp.Diff(want, l.stored()); diff != "" {
 		t.Errorf("stored (-want +got):\n%s", diff)
 	}
 }
 
-// TestInstallationsAreSeenApart: a 👍 in one installation is reported once, whatever happens in other installations.
-func TestInstallationsAreSeenApart(t *testing.T) {
+// TestReactionsAreTrackedPerInstallation: a 👍 in one installation is reported once, whatever happens in other installations.
+func TestReactionsAreTrackedPerInstallation(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
 		l.waits(task, 7, 100, "IC_1")
 		l.waits(state.TaskKey{Repo: 80, Issue: 3}, 8, 200, "IC_9")
 		now := time.Now()
-		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: now}}, "IC_9": {{Node: "R_9", By: state.Person{ID: 6, Login: "eve"}, At: now}}}}
+		g := &fakeReactions{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: now}}, "IC_9": {{Node: "R_9", By: state.Person{ID: 6, Login: "eve"}, At: now}}}}
 		polling(t, l, g)
-		pass(5 * time.Minute)
+		advance(5 * time.Minute)
 		got := map[state.TaskKey]int{}
 		for _, e := range l.reported(event.KindThumb) {
 			got[e.Task]++

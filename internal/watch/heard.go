@@ -11,14 +11,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// talk reads comments and reviews, whose webhooks may have been lost for good.
-type talk interface {
+// conversationReader reads comments and reviews, whose webhooks may have been lost for good.
+type conversationReader interface {
 	CommentsSince(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error)
 	Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error)
 }
 
-// lookBack is the overlap of consecutive reads, because lists lag behind and clocks differ.
-const lookBack = 2 * time.Minute
+// readOverlap is the overlap of consecutive reads, because lists lag behind and clocks differ.
+const readOverlap = 2 * time.Minute
 
 // readTimes holds when the conversations of a task were last read. The pull request may become known later than the
 // issue.
@@ -27,9 +27,9 @@ type readTimes struct{ issue, pull time.Time }
 // readSince returns the time from which comments in a conversation are read: the last read, or at first the start of
 // the task, limited to the time for which deliveries are kept.
 func (s *Sweeper) readSince(t *state.Task, last time.Time) time.Time {
-	since := s.cfg.Now().Add(-kept)
+	since := s.cfg.Now().Add(-deliveryRetention)
 	if !last.IsZero() {
-		since = last.Add(-lookBack)
+		since = last.Add(-readOverlap)
 	}
 	if began := t.Trigger.At.Truncate(time.Second); since.Before(began) { // earlier comments are in the discussion that the start step reads
 		since = began
@@ -37,18 +37,18 @@ func (s *Sweeper) readSince(t *state.Task, last time.Time) time.Time {
 	return since
 }
 
-// discussed reports whether the discussion that the start step read contains a comment made in the second in which the
+// isInDiscussion reports whether the discussion that the start step read contains a comment made in the second in which the
 // task began. GitHub's times are in seconds.
-func discussed(t *state.Task, c forge.Comment) bool {
+func isInDiscussion(t *state.Task, c forge.Comment) bool {
 	return !c.CreatedAt.After(t.Trigger.At) &&
 		(slices.ContainsFunc(t.Context.Comments, func(said state.DiscussionComment) bool { return said.ID == c.ID }) ||
 			slices.ContainsFunc(t.Context.Withheld, func(w state.Withheld) bool { return w.ID == c.ID }))
 }
 
-// storeLostTalk stores comments and reviews whose webhooks were lost, as those webhooks. The store ignores known IDs.
+// storeLostConversation stores comments and reviews whose webhooks were lost, as those webhooks. The store ignores known IDs.
 // now is the time when the issue and the pull request were read; a conversation counts as read once all its comments
 // are stored.
-func (s *Sweeper) storeLostTalk(ctx context.Context, t *state.Task, i forge.Issue, pr *forge.PR, now time.Time) error {
+func (s *Sweeper) storeLostConversation(ctx context.Context, t *state.Task, i forge.Issue, pr *forge.PR, now time.Time) error {
 	last := s.lastRead[t.Key]
 	if since := s.readSince(t, last.issue); !i.UpdatedAt.Before(since) {
 		if err := s.storeLostComments(ctx, t, i, t.Key.Issue, since, false); err != nil {
@@ -81,7 +81,7 @@ func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.
 		return err
 	}
 	for _, c := range list {
-		if c.Author.ID == s.cfg.BotID || !c.EditedAt.IsZero() || t.HasSeen(fmt.Sprintf("comment:%d", c.ID)) || discussed(t, c) {
+		if c.Author.ID == s.cfg.BotID || !c.EditedAt.IsZero() || t.HasSeen(fmt.Sprintf("comment:%d", c.ID)) || isInDiscussion(t, c) {
 			continue
 		}
 		issue := issueJSON(i)
@@ -89,7 +89,7 @@ func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.
 		if onPR {
 			issue = map[string]any{"number": number, "pull_request": map[string]any{}}
 		}
-		err := s.insert(ctx, t, "issue_comment", "created", c.ID, c.Author, map[string]any{"issue": issue, "comment": map[string]any{
+		err := s.insertWebhook(ctx, t, "issue_comment", "created", c.ID, c.Author, map[string]any{"issue": issue, "comment": map[string]any{
 			"id": c.ID, "node_id": c.Node, "body": c.Body, "user": personJSON(c.Author), "created_at": c.CreatedAt, "updated_at": c.CreatedAt,
 		}})
 		if err != nil {
@@ -109,7 +109,7 @@ func (s *Sweeper) storeLostReviews(ctx context.Context, t *state.Task, number in
 		if v.By.ID == s.cfg.BotID || v.At.Before(since) || t.HasSeen(fmt.Sprintf("review-event:%d", v.ID)) {
 			continue
 		}
-		err := s.insert(ctx, t, "pull_request_review", "submitted", v.ID, v.By, map[string]any{"pull_request": map[string]any{"number": number}, "review": map[string]any{
+		err := s.insertWebhook(ctx, t, "pull_request_review", "submitted", v.ID, v.By, map[string]any{"pull_request": map[string]any{"number": number}, "review": map[string]any{
 			"id": v.ID, "state": v.State, "body": v.Body, "submitted_at": v.At, "commit_id": v.Head, "user": personJSON(v.By),
 		}})
 		if err != nil {
@@ -119,9 +119,9 @@ func (s *Sweeper) storeLostReviews(ctx context.Context, t *state.Task, number in
 	return nil
 }
 
-// insert stores the webhook that GitHub would have sent. Its delivery ID is derived from the ID of the comment or
+// insertWebhook stores the webhook that GitHub would have sent. Its delivery ID is derived from the ID of the comment or
 // review, so that it is stored once.
-func (s *Sweeper) insert(ctx context.Context, t *state.Task, event, action string, id int64, by state.Person, more map[string]any) error {
+func (s *Sweeper) insertWebhook(ctx context.Context, t *state.Task, event, action string, id int64, by state.Person, more map[string]any) error {
 	guid := fmt.Sprintf("swept-%s-%d", event, id)
 	known, err := s.cfg.Store.HasDelivery(ctx, guid)
 	if known || err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// long returns a land with a task of issue 1 that began an hour ago.
-func long(t *testing.T) *land {
+// longDiscussion returns a land with a task of issue 1 that began an hour ago.
+func longDiscussion(t *testing.T) *sweepWorld {
 	t.Helper()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	i := l.issue()
 	l.happen(event.Event{
 		Task:         l.key,
@@ -33,7 +33,7 @@ func long(t *testing.T) *land {
 }
 
 // stored runs two sweeps and lists the deliveries they stored.
-func (l *land) stored() (guids []string) {
+func (l *sweepWorld) stored() (guids []string) {
 	l.t.Helper()
 	for range 2 {
 		check(l.t, l.sweeper.SweepState(l.t.Context()))
@@ -46,10 +46,10 @@ func (l *land) stored() (guids []string) {
 	return guids
 }
 
-// TestWordsThatDidNotArrive: a comment is stored once as the lost webhook, unless it is known, errand's own or edited.
-func TestWordsThatDidNotArrive(t *testing.T) {
+// TestLostCommentsAreStored: a comment is stored once as the lost webhook, unless it is known, errand's own or edited.
+func TestLostCommentsAreStored(t *testing.T) {
 	t.Parallel()
-	l := long(t)
+	l := longDiscussion(t)
 	k, err := l.sim.As("bob").Comment(full, 1, "@errand cancel")
 	check(t, err)
 	edited, err := l.sim.As("bob").Comment(full, 1, "fine")
@@ -66,11 +66,11 @@ func TestWordsThatDidNotArrive(t *testing.T) {
 	}
 }
 
-// TestReviewsThatDidNotArrive: lost reviews of the task's pull request are stored.
-func TestReviewsThatDidNotArrive(t *testing.T) {
+// TestLostReviewsAreStored: lost reviews of the task's pull request are stored.
+func TestLostReviewsAreStored(t *testing.T) {
 	t.Parallel()
-	l := long(t)
-	check(t, second(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
+	l := longDiscussion(t)
+	check(t, errOf(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
 	p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1"})
 	check(t, err)
 	repoSettings := settings.Default()
@@ -84,14 +84,14 @@ func TestReviewsThatDidNotArrive(t *testing.T) {
 	}
 }
 
-// TestTransferThatDidNotArrive: a repository is identified by its ID under any owner and installation. Without any
+// TestLostRepositoryTransfer: a repository is identified by its ID under any owner and installation. Without any
 // installation its tasks end after a while, even if it is readable.
-func TestTransferThatDidNotArrive(t *testing.T) {
+func TestLostRepositoryTransfer(t *testing.T) {
 	t.Parallel()
 	for name, installed := range map[string]bool{"to an owner with the App": true, "to one without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := long(t)
+			l := longDiscussion(t)
 			now := time.Now()
 			l.cfg.Now = func() time.Time { return now }
 			l.sweeper = watch.NewSweeper(l.cfg)
@@ -112,14 +112,14 @@ func TestTransferThatDidNotArrive(t *testing.T) {
 	}
 }
 
-// TestIssueTransferThatDidNotArrive: GitHub redirects from the old address to the transferred issue, which is a
+// TestLostIssueTransfer: GitHub redirects from the old address to the transferred issue, which is a
 // different issue.
-func TestIssueTransferThatDidNotArrive(t *testing.T) {
+func TestLostIssueTransfer(t *testing.T) {
 	t.Parallel()
-	l := long(t)
-	check(t, second(l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "other", Files: map[string]string{"a": "b\n"}, Collaborators: map[string]simgithub.Role{"ada": simgithub.RoleAdmin}})))
-	check(t, second(l.sim.Install("acme/other")))
-	check(t, second(l.ada.TransferIssue(full, 1, "acme/other")))
+	l := longDiscussion(t)
+	check(t, errOf(l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "other", Files: map[string]string{"a": "b\n"}, Collaborators: map[string]simgithub.Role{"ada": simgithub.RoleAdmin}})))
+	check(t, errOf(l.sim.Install("acme/other")))
+	check(t, errOf(l.ada.TransferIssue(full, 1, "acme/other")))
 	if diff := cmp.Diff([]string{"issue_gone  by "}, l.kinds()); diff != "" {
 		t.Errorf("reported (-want +got):\n%s", diff)
 	}

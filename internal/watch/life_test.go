@@ -19,8 +19,8 @@ var (
 	task = state.TaskKey{Repo: 70, Issue: 1}
 )
 
-// life is a real store in which tests move tasks to a phase by applying events.
-type life struct {
+// storeWorld is a real store in which tests move tasks to a phase by applying events.
+type storeWorld struct {
 	*store.Store
 	t *testing.T
 
@@ -29,18 +29,18 @@ type life struct {
 	refuse func(event.Event) error // the store's errors for events of the watcher; nil accepts all
 }
 
-func newLife(t *testing.T) *life {
+func newLife(t *testing.T) *storeWorld {
 	t.Helper()
 	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
 	check(t, err)
 	t.Cleanup(func() { check(t, db.Close()) })
 	st, err := store.Open(t.Context(), db, store.Options{})
 	check(t, err)
-	return &life{Store: st, t: t}
+	return &storeWorld{Store: st, t: t}
 }
 
 // Apply records and applies events of the watcher under test.
-func (l *life) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
+func (l *storeWorld) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {
 	l.mu.Lock()
 	refuse := l.refuse
 	l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *life) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.A
 }
 
 // reported lists the events of a kind that the watcher applied.
-func (l *life) reported(kind event.Kind) (list []event.Event) {
+func (l *storeWorld) reported(kind event.Kind) (list []event.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.events {
@@ -69,7 +69,7 @@ func (l *life) reported(kind event.Kind) (list []event.Event) {
 }
 
 // happen applies an event that does not come from the watcher and returns the task.
-func (l *life) happen(e event.Event) *state.Task {
+func (l *storeWorld) happen(e event.Event) *state.Task {
 	l.t.Helper()
 	if e.Task.IsZero() {
 		e.Task = task
@@ -79,7 +79,7 @@ func (l *life) happen(e event.Event) *state.Task {
 	return applied.Task
 }
 
-func (l *life) task() *state.Task {
+func (l *storeWorld) task() *state.Task {
 	l.t.Helper()
 	t, err := l.Task(l.t.Context(), task)
 	check(l.t, err)
@@ -87,7 +87,7 @@ func (l *life) task() *state.Task {
 }
 
 // queued triggers a task.
-func (l *life) queued(key state.TaskKey, installation int64, via string) *state.Task {
+func (l *storeWorld) queued(key state.TaskKey, installation int64, via string) *state.Task {
 	l.t.Helper()
 	return l.happen(event.Event{
 		Task:         key,
@@ -102,7 +102,7 @@ func (l *life) queued(key state.TaskKey, installation int64, via string) *state.
 }
 
 // running returns a task with an active run of the preliminary plan.
-func (l *life) running(key state.TaskKey, installation int64) *state.Task {
+func (l *storeWorld) running(key state.TaskKey, installation int64) *state.Task {
 	l.t.Helper()
 	l.queued(key, installation, "assigned")
 	t := l.happen(event.Event{Task: key, Payload: event.Started{Start: event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
@@ -110,7 +110,7 @@ func (l *life) running(key state.TaskKey, installation int64) *state.Task {
 }
 
 // launched starts the run that a task has requested.
-func (l *life) launched(t *state.Task) *state.Task {
+func (l *storeWorld) launched(t *state.Task) *state.Task {
 	l.t.Helper()
 	launch := &state.Launch{Run: t.Run.ID, VM: state.VM{Name: "vm-1"}, Started: time.Now()}
 	for _, f := range t.Feedback {
@@ -120,7 +120,7 @@ func (l *life) launched(t *state.Task) *state.Task {
 }
 
 // planned ends the run with a plan and posts it as a comment.
-func (l *life) planned(t *state.Task, comment int64, node string) *state.Task {
+func (l *storeWorld) planned(t *state.Task, comment int64, node string) *state.Task {
 	l.t.Helper()
 	t = l.happen(event.Event{Task: t.Key, Run: t.Run.ID, Payload: event.RunEnded{Result: state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Outcome: "build", Text: "Do it. " + node, Ended: time.Now()}}})
 	p := t.NewestPlan()
@@ -131,7 +131,7 @@ func (l *life) planned(t *state.Task, comment int64, node string) *state.Task {
 }
 
 // waits returns a task with a posted plan.
-func (l *life) waits(key state.TaskKey, installation int64, comment int64, node string) *state.Task {
+func (l *storeWorld) waits(key state.TaskKey, installation int64, comment int64, node string) *state.Task {
 	l.t.Helper()
 	return l.planned(l.running(key, installation), comment, node)
 }

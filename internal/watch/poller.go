@@ -16,8 +16,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// A Thumber reads the 👍 on comments of one installation. Up to 100 comments cost one rate limit point.
-type Thumber interface {
+// A ReactionReader reads the 👍 on comments of one installation. Up to 100 comments cost one rate limit point.
+type ReactionReader interface {
 	PollReactions(ctx context.Context, installation int64, nodes []string) (forge.ReactionPoll, error)
 }
 
@@ -27,7 +27,7 @@ type PollerConfig struct {
 		Reader
 		Applier
 	}
-	GitHub Thumber
+	GitHub ReactionReader
 	Log    zerolog.Logger
 	Now    func() time.Time
 	Young  time.Duration // age up to which a plan is polled at the fast interval (10 min)
@@ -46,10 +46,10 @@ type Poller struct {
 	// seen holds, by installation, the reactions that were reported in the task's current phase and still exist, so
 	// that one that was not accepted is not reported at each poll. It is lost at a restart, because the store knows
 	// which reactions counted.
-	seen map[int64]map[string]bool
-	low  bool
-	// known is the state of each task at the last poll.
-	known map[state.TaskKey]waits
+	reported map[int64]map[string]bool
+	slow     bool
+	// lastMarks is the state of each task at the last poll.
+	lastMarks map[state.TaskKey]taskMarks
 }
 
 // NewPoller returns a [Poller].
@@ -65,7 +65,7 @@ func NewPoller(cfg PollerConfig) *Poller {
 	if cfg.Low == 0 {
 		cfg.Low = 1000
 	}
-	return &Poller{cfg: cfg, poke: make(chan struct{}, 1), seen: map[int64]map[string]bool{}}
+	return &Poller{cfg: cfg, poke: make(chan struct{}, 1), reported: map[int64]map[string]bool{}}
 }
 
 // Poke requests a poll ahead of schedule, after an event on an issue.
@@ -82,7 +82,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	for {
 		young, any := p.poll(ctx)
 		d := p.cfg.Slow
-		if young && !p.low {
+		if young && !p.slow {
 			d = p.cfg.Fast
 		}
 		if !any { // no task needs polls: the store reports the next change
@@ -100,47 +100,47 @@ func (p *Poller) Run(ctx context.Context) error {
 // poll reads the reactions on all marked comments. young reports a recently posted plan, any whether there are marked
 // comments at all.
 func (p *Poller) poll(ctx context.Context) (young, any bool) {
-	waiting, err := p.waiting(ctx)
+	waiting, err := p.marksByTask(ctx)
 	if err != nil {
 		p.cfg.Log.Error().Err(err).Msg("failed to list tasks for the reaction poll")
 		return false, false
 	}
-	by := map[int64]map[string]mark{}
+	byInstallation := map[int64]map[string]mark{}
 	for _, w := range waiting {
 		for node, m := range w.marks {
-			if by[w.installation] == nil {
-				by[w.installation] = map[string]mark{}
+			if byInstallation[w.installation] == nil {
+				byInstallation[w.installation] = map[string]mark{}
 			}
-			by[w.installation][node] = m
+			byInstallation[w.installation][node] = m
 			any = true
 			young = young || m.plan != nil && p.cfg.Now().Sub(m.plan.PostedAt) < p.cfg.Young
 		}
 	}
-	maps.DeleteFunc(p.seen, func(installation int64, _ map[string]bool) bool { return by[installation] == nil })
-	for _, installation := range slices.Sorted(maps.Keys(by)) {
-		ms := by[installation]
-		if err := p.read(ctx, installation, ms); err != nil && ctx.Err() == nil {
+	maps.DeleteFunc(p.reported, func(installation int64, _ map[string]bool) bool { return byInstallation[installation] == nil })
+	for _, installation := range slices.Sorted(maps.Keys(byInstallation)) {
+		marked := byInstallation[installation]
+		if err := p.read(ctx, installation, marked); err != nil && ctx.Err() == nil {
 			p.cfg.Log.Warn().Err(err).Int64("installation", installation).Msg("failed to read reactions")
 		}
 	}
 	return young, any
 }
 
-// waits is the data that a poll needs of one task.
-type waits struct {
+// taskMarks is the data that a poll needs of one task.
+type taskMarks struct {
 	stamp        uint64
 	installation int64
 	marks        map[string]mark
 }
 
-// waiting returns the data of each task. It reads only tasks that have changed since the last poll.
-func (p *Poller) waiting(ctx context.Context) (map[state.TaskKey]waits, error) {
-	now := map[state.TaskKey]waits{}
+// marksByTask returns the data of each task. It reads only tasks that have changed since the last poll.
+func (p *Poller) marksByTask(ctx context.Context) (map[state.TaskKey]taskMarks, error) {
+	now := map[state.TaskKey]taskMarks{}
 	err := p.cfg.Store.EachOpen(ctx, func(l store.Listed) error {
-		if !polled(l.Phase) {
+		if !isPolled(l.Phase) {
 			return nil
 		}
-		if known, ok := p.known[l.Key]; ok && known.stamp == l.Stamp {
+		if known, ok := p.lastMarks[l.Key]; ok && known.stamp == l.Stamp {
 			now[l.Key] = known
 			return nil
 		}
@@ -148,17 +148,17 @@ func (p *Poller) waiting(ctx context.Context) (map[state.TaskKey]waits, error) {
 		if err != nil {
 			return err
 		}
-		now[l.Key] = waits{l.Stamp, t.Installation, marks(t)}
+		now[l.Key] = taskMarks{l.Stamp, t.Installation, marks(t)}
 		return nil
 	})
 	if err == nil {
-		p.known = now
+		p.lastMarks = now
 	}
 	return now, err
 }
 
-// polled reports whether a task in this phase may wait for a reaction.
-func polled(ph state.Phase) bool {
+// isPolled reports whether a task in this phase may wait for a reaction.
+func isPolled(ph state.Phase) bool {
 	return ph.AwaitsApproval() || ph.Working() || ph == state.PhasePreliminaryPlanning || ph == state.PhasePlanning || ph == state.PhaseQueued
 }
 
@@ -202,8 +202,8 @@ func marks(t *state.Task) map[string]mark {
 }
 
 // read requests the reactions of one installation and reports the new ones.
-func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mark) error {
-	nodes := slices.Sorted(maps.Keys(ms))
+func (p *Poller) read(ctx context.Context, installation int64, marked map[string]mark) error {
+	nodes := slices.Sorted(maps.Keys(marked))
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	thumbs, err := p.cfg.GitHub.PollReactions(forge.WithPurpose(ctx, forge.ForPoll), installation, nodes)
@@ -213,24 +213,24 @@ func (p *Poller) read(ctx context.Context, installation int64, ms map[string]mar
 	if p.cfg.Polled != nil {
 		p.cfg.Polled(thumbs.Cost)
 	}
-	p.low = thumbs.Remaining > 0 && thumbs.Remaining < p.cfg.Low
-	stand := map[string]bool{}
+	p.slow = thumbs.Remaining > 0 && thumbs.Remaining < p.cfg.Low
+	current := map[string]bool{}
 	for _, node := range nodes { // in a fixed order
 		list := thumbs.Reactions[node]
 		for i := len(list) - 1; i >= 0; i-- { // oldest first
 			id := "thumb:" + list[i].Node
-			standing := id + " " + ms[node].since.Format(time.RFC3339Nano)
-			if !p.seen[installation][standing] {
-				if err := p.report(ctx, ms[node], list[i], id); err != nil {
+			key := id + " " + marked[node].since.Format(time.RFC3339Nano)
+			if !p.reported[installation][key] {
+				if err := p.report(ctx, marked[node], list[i], id); err != nil {
 					return err // the store knows those that were already reported
 				}
 			}
-			stand[standing] = true
+			current[key] = true
 		}
 	}
-	p.seen[installation] = stand
+	p.reported[installation] = current
 	for _, node := range thumbs.Deleted {
-		if m := ms[node]; m.plan != nil && m.plan.Open() {
+		if m := marked[node]; m.plan != nil && m.plan.Open() {
 			e := event.Event{Task: m.task, Payload: event.PlanStale{Hash: m.plan.Hash, Reason: state.StaleDeleted}}
 			if _, err := p.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 				return fmt.Errorf("report a deleted plan: %w", err)

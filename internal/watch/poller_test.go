@@ -18,8 +18,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// thumbs simulates GitHub's side of the poll.
-type thumbs struct {
+// fakeReactions simulates GitHub's side of the poll.
+type fakeReactions struct {
 	mu        sync.Mutex
 	at        []time.Duration // times of the calls since the first
 	begun     time.Time
@@ -30,7 +30,7 @@ type thumbs struct {
 	err       error
 }
 
-func (g *thumbs) PollReactions(_ context.Context, _ int64, nodes []string) (forge.ReactionPoll, error) {
+func (g *fakeReactions) PollReactions(_ context.Context, _ int64, nodes []string) (forge.ReactionPoll, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.begun.IsZero() {
@@ -41,14 +41,14 @@ func (g *thumbs) PollReactions(_ context.Context, _ int64, nodes []string) (forg
 	return forge.ReactionPoll{Reactions: g.by, Deleted: g.gone, Cost: 1, Remaining: g.remaining}, g.err
 }
 
-func (g *thumbs) set(f func()) {
+func (g *fakeReactions) set(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f()
 }
 
 // calls returns and clears the times of calls.
-func (g *thumbs) calls() []time.Duration {
+func (g *fakeReactions) calls() []time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	list := g.at
@@ -62,66 +62,66 @@ func inBubble(t *testing.T, f func(*testing.T)) {
 	synctest.Test(t, f)
 }
 
-// pass advances virtual time and waits until all goroutines are idle.
-func pass(d time.Duration) {
+// advance advances virtual time and waits until all goroutines are idle.
+func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-func polling(t *testing.T, l *life, g *thumbs) *watch.Poller {
+func polling(t *testing.T, l *storeWorld, g *fakeReactions) *watch.Poller {
 	t.Helper()
 	p := watch.NewPoller(watch.PollerConfig{Store: l, GitHub: g, Now: time.Now})
 	t.Cleanup(watching(t, p.Run))
 	return p
 }
 
-func TestPollsAreFastWhileAPlanIsYoung(t *testing.T) {
+func TestPollsAreFastForNewPlans(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		l, g := newLife(t), &thumbs{}
+		l, g := newLife(t), &fakeReactions{}
 		l.waits(task, 7, 100, "IC_1")
 		polling(t, l, g)
-		pass(61 * time.Second)
+		advance(61 * time.Second)
 		want := []time.Duration{0, 15 * time.Second, 30 * time.Second, 45 * time.Second, time.Minute}
 		if diff := cmp.Diff(want, g.calls()); diff != "" {
 			t.Errorf("polls of a young plan (-want +got):\n%s", diff)
 		}
-		pass(10 * time.Minute)
+		advance(10 * time.Minute)
 		g.calls()
-		pass(5 * time.Minute)
+		advance(5 * time.Minute)
 		if n := len(g.calls()); n != 5 {
 			t.Errorf("an old plan is polled %d times in 5 minutes, want 5", n)
 		}
 	})
 }
 
-func TestPollsAreSlowWhenPointsRunLow(t *testing.T) {
+func TestPollsAreSlowNearTheRateLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		l, g := newLife(t), &thumbs{remaining: 999}
+		l, g := newLife(t), &fakeReactions{remaining: 999}
 		l.waits(task, 7, 100, "IC_1")
 		polling(t, l, g)
-		pass(121 * time.Second)
+		advance(121 * time.Second)
 		if diff := cmp.Diff([]time.Duration{0, time.Minute, 2 * time.Minute}, g.calls()); diff != "" {
 			t.Errorf("polls with few points left (-want +got):\n%s", diff)
 		}
 		g.set(func() { g.remaining = 4000 })
-		pass(time.Minute)
+		advance(time.Minute)
 		g.calls()
-		pass(time.Minute)
+		advance(time.Minute)
 		if n := len(g.calls()); n != 4 {
 			t.Errorf("%d polls in a minute with points again, want 4", n)
 		}
 	})
 }
 
-func TestPokesPollAtOnceButNotTooOften(t *testing.T) {
+func TestPokePollsWithinTheMinimumInterval(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		l, g := newLife(t), &thumbs{}
+		l, g := newLife(t), &fakeReactions{}
 		l.waits(task, 7, 100, "IC_1")
 		p := polling(t, l, g)
-		pass(5 * time.Second)
+		advance(5 * time.Second)
 		for range 20 {
 			p.Poke()
-			pass(100 * time.Millisecond)
+			advance(100 * time.Millisecond)
 		}
 		got := g.calls()
 		if diff := cmp.Diff([]time.Duration{0, 5 * time.Second, 7 * time.Second}, got); diff != "" {
@@ -130,23 +130,23 @@ func TestPokesPollAtOnceButNotTooOften(t *testing.T) {
 	})
 }
 
-func TestNothingIsPolledWhileNothingWaits(t *testing.T) {
+func TestNothingIsPolledWithoutWaitingTasks(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		l, g := newLife(t), &thumbs{}
+		l, g := newLife(t), &fakeReactions{}
 		polling(t, l, g)
-		pass(time.Hour)
+		advance(time.Hour)
 		if n := len(g.calls()); n != 0 {
 			t.Errorf("%d polls without a waiting task", n)
 		}
 		l.waits(task, 7, 100, "IC_1")
-		pass(time.Second)
+		advance(time.Second)
 		if n := len(g.calls()); n != 1 {
 			t.Errorf("%d polls within a second after a plan was posted, want 1", n)
 		}
 		l.happen(event.Event{By: ada, Payload: event.IssueClosed{}})
-		pass(time.Minute)
+		advance(time.Minute)
 		g.calls()
-		pass(time.Hour)
+		advance(time.Hour)
 		if n := len(g.calls()); n != 0 {
 			t.Errorf("%d polls after the task ended", n)
 		}
@@ -159,9 +159,9 @@ func TestEveryThumbIsReportedOnce(t *testing.T) {
 		plan := l.waits(task, 7, 100, "IC_1").NewestPlan()
 		eve := state.Person{ID: 6, Login: "eve"}
 		now := time.Now()
-		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
+		g := &fakeReactions{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
 		polling(t, l, g)
-		pass(5 * time.Minute)
+		advance(5 * time.Minute)
 		var got []string
 		for _, e := range l.reported(event.KindThumb) {
 			got = append(got, e.ID+" "+e.By.Login)
@@ -181,43 +181,43 @@ func TestThumbsAreReportedAgainAfterAWithdrawal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
 		plan := l.waits(task, 7, 100, "IC_1").NewestPlan()
-		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
+		g := &fakeReactions{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
 		polling(t, l, g)
-		pass(time.Second)
+		advance(time.Second)
 		tick := &state.Candidate{Approval: state.Approval{Kind: plan.Kind, Hash: plan.Hash, By: ada, Permission: state.PermissionWrite, Via: state.ViaBox}}
 		approved := l.happen(event.Event{Payload: event.Approved{Candidate: *tick}})
 		l.happen(event.Event{Run: approved.Run.ID, Payload: event.ApprovalRejected{Rejection: state.RejectedUnticked, Candidate: *tick}})
-		pass(time.Minute)
+		advance(time.Minute)
 		if n := len(l.reported(event.KindThumb)); n != 2 {
 			t.Errorf("reported %d times, want once before the withdrawal and once after it", n)
 		}
 	})
 }
 
-func TestAFailedPollLosesNothing(t *testing.T) {
+func TestFailedPollIsRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
 		l.waits(task, 7, 100, "IC_1")
-		g := &thumbs{err: errors.New("502"), by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
+		g := &fakeReactions{err: errors.New("502"), by: map[string][]forge.Reaction{"IC_1": {{Node: "R_1", By: ada, At: time.Now()}}}}
 		polling(t, l, g)
-		pass(20 * time.Second)
+		advance(20 * time.Second)
 		if n := len(l.reported(event.KindThumb)); n != 0 {
 			t.Fatalf("%d events of a poll that failed", n)
 		}
 		g.set(func() { g.err = nil })
-		pass(20 * time.Second)
+		advance(20 * time.Second)
 		if n := len(l.reported(event.KindThumb)); n != 1 {
 			t.Errorf("%d events after the successful poll, want 1", n)
 		}
 	})
 }
 
-func TestADeletedPlanBecomesStale(t *testing.T) {
+func TestDeletedPlanBecomesStale(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
 		l.waits(task, 7, 100, "IC_1")
-		polling(t, l, &thumbs{gone: []string{"IC_1"}})
-		pass(time.Minute)
+		polling(t, l, &fakeReactions{gone: []string{"IC_1"}})
+		advance(time.Minute)
 		if p := l.task().NewestPlan(); p.Stale != state.StaleDeleted {
 			t.Errorf("the plan is stale because %q", p.Stale)
 		}
@@ -229,9 +229,9 @@ func TestADeletedPlanBecomesStale(t *testing.T) {
 
 // TestNewestRevisionsArePolled: polls cover the newest two revisions, also while the next one is written, and withheld
 // texts.
-func TestWhatIsPolled(t *testing.T) {
+func TestNewestRevisionsArePolled(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		l, g := newLife(t), &thumbs{}
+		l, g := newLife(t), &fakeReactions{}
 		x := l.waits(task, 7, 100, "IC_1")
 		for n, node := range []string{"IC_2", "IC_3"} {
 			x = l.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: int64(n + 1), Body: "Not so."}}})
@@ -245,7 +245,7 @@ func TestWhatIsPolled(t *testing.T) {
 			}}},
 		})
 		polling(t, l, g)
-		pass(time.Second)
+		advance(time.Second)
 		if diff := cmp.Diff([][]string{{"IC_2", "IC_3", "IC_55", "I_1"}}, g.asked); diff != "" {
 			t.Errorf("asked for (-want +got):\n%s", diff)
 		}
@@ -253,7 +253,7 @@ func TestWhatIsPolled(t *testing.T) {
 		g.set(func() {
 			g.by = map[string][]forge.Reaction{"IC_55": {{Node: "R_5", By: ada, At: time.Now()}}, "I_1": {{Node: "R_6", By: ada, At: time.Now()}}}
 		})
-		pass(time.Minute)
+		advance(time.Minute)
 		var got []string
 		for _, e := range l.reported(event.KindThumb) {
 			if e.Comment() == nil || e.Candidate() != nil {
@@ -268,14 +268,14 @@ func TestWhatIsPolled(t *testing.T) {
 	})
 }
 
-// TestInstallationsArePolledApart: each installation is polled separately, and a failure of one does not affect others.
-func TestInstallationsArePolledApart(t *testing.T) {
+// TestInstallationsArePolledSeparately: each installation is polled separately, and a failure of one does not affect others.
+func TestInstallationsArePolledSeparately(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		l, g := newLife(t), &thumbs{err: errors.New("suspended")}
+		l, g := newLife(t), &fakeReactions{err: errors.New("suspended")}
 		l.waits(task, 7, 100, "IC_1")
 		l.waits(state.TaskKey{Repo: 80, Issue: 3}, 8, 200, "IC_9")
 		polling(t, l, g)
-		pass(time.Second)
+		advance(time.Second)
 		slices.SortFunc(g.asked, slices.Compare)
 		if diff := cmp.Diff([][]string{{"IC_1"}, {"IC_9"}}, g.asked); diff != "" {
 			t.Errorf("asked for (-want +got):\n%s", diff)

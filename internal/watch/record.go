@@ -8,10 +8,10 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// record returns the final record of a run for its transcript. t is the task in the store, nil if it no longer exists.
-func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now time.Time) runlog.End {
+// finalRecord returns the final record of a run for its transcript. t is the task in the store, nil if it no longer exists.
+func finalRecord(t *state.Task, run string, x runlog.Exit, res state.RunResult, now time.Time) runlog.End {
 	if t != nil {
-		if r := find(t, run); r != nil {
+		if r := findRun(t, run); r != nil {
 			res = r.FinalResult(res)
 		}
 	}
@@ -25,8 +25,8 @@ func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now t
 	}
 	if t != nil {
 		e.Task = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue)
-		if r := find(t, run); r != nil {
-			known(&e, t, r)
+		if r := findRun(t, run); r != nil {
+			fillFromTask(&e, t, r)
 		}
 	}
 	if !e.Ended.IsZero() && (e.Ended.After(now) || e.Ended.Before(e.Start)) {
@@ -38,9 +38,9 @@ func record(t *state.Task, run string, x runlog.Exit, res state.RunResult, now t
 	return e
 }
 
-// Unread returns the final transcript record of a run that was stopped or never started and whose exit was not read. It
+// UnreadRecord returns the final transcript record of a run that was stopped or never started and whose exit was not read. It
 // contains the store's data on the run, including the reason why the task abandoned it.
-func Unread(t *state.Task, r *state.Run) runlog.End {
+func UnreadRecord(t *state.Task, r *state.Run) runlog.End {
 	e := runlog.End{
 		Run: r.ID, Iteration: 1, Turns: r.Turns, Start: r.Started, Ended: r.Ended, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: string(state.StatusInterrupted),
 		InputTokens: r.Money.InputTokens, OutputTokens: r.Money.OutputTokens, CostMicroUSD: r.Money.MicroUSD,
@@ -52,7 +52,7 @@ func Unread(t *state.Task, r *state.Run) runlog.End {
 		e.Error = ""
 	}
 	e.Task = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue)
-	known(&e, t, r)
+	fillFromTask(&e, t, r)
 	if e.Message = r.Message; e.Message == "" && t.End != nil {
 		e.Message = t.End.Reason
 	}
@@ -70,8 +70,8 @@ func Unread(t *state.Task, r *state.Run) runlog.End {
 	return e
 }
 
-// find returns the task's run, nil if it is no longer stored.
-func find(t *state.Task, run string) *state.Run {
+// findRun returns the task's run, nil if it is no longer stored.
+func findRun(t *state.Task, run string) *state.Run {
 	if t.Run != nil && t.Run.ID == run {
 		return t.Run
 	}
@@ -84,7 +84,7 @@ func find(t *state.Task, run string) *state.Run {
 }
 
 // known fills in values for which the store is more reliable than the VM.
-func known(e *runlog.End, t *state.Task, r *state.Run) {
+func fillFromTask(e *runlog.End, t *state.Task, r *state.Run) {
 	e.VM, e.Step = r.VM, string(r.Kind)
 	if !r.Started.IsZero() {
 		e.Start = r.Started

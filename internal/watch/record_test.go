@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestRecord: the store's values override the VM's, and unknown values stay empty.
-func TestRecord(t *testing.T) {
+// TestFinalRecord: the store's values override the VM's, and unknown values stay empty.
+func TestFinalRecord(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	run := func(seq int, kind state.RunKind, id string) state.Run {
@@ -59,15 +59,15 @@ func TestRecord(t *testing.T) {
 			t.Parallel()
 			want := want
 			tc.change(&want)
-			if diff := cmp.Diff(want, record(tc.task, tc.run, tc.exit, said, noon.Add(time.Hour))); diff != "" {
+			if diff := cmp.Diff(want, finalRecord(tc.task, tc.run, tc.exit, said, noon.Add(time.Hour))); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestUnread: the record of a run whose exit was not read contains the store's data.
-func TestUnread(t *testing.T) {
+// TestUnreadRecord: the record of a run whose exit was not read contains the store's data.
+func TestUnreadRecord(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 3}, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskPhase: state.TaskPhase{End: &state.End{Reason: "@ada cancelled it"}}, TaskRuns: state.TaskRuns{Runs: []state.Run{
@@ -81,7 +81,7 @@ func TestUnread(t *testing.T) {
 			InputTokens: 10, OutputTokens: 2, CostMicroUSD: 4, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: "interrupted", Message: "@ada cancelled it; its end could not be read from its VM",
 		},
 	} {
-		if diff := cmp.Diff(want, Unread(task, &task.Runs[i])); diff != "" {
+		if diff := cmp.Diff(want, UnreadRecord(task, &task.Runs[i])); diff != "" {
 			t.Errorf("run %d (-want +got):\n%s", i+1, diff)
 		}
 	}
@@ -93,15 +93,15 @@ func TestEventsAreLogged(t *testing.T) {
 	for level, want := range map[zerolog.Level]int{zerolog.DebugLevel: 2, zerolog.InfoLevel: 0} {
 		var log bytes.Buffer
 		f := following{run: "r4", task: state.TaskKey{Repo: 7, Issue: 3}, s: &Supervisor{cfg: SupervisorConfig{Log: zerolog.New(&log).Level(level)}}}
-		f.debug([]runlog.Event{{Seq: 1, Kind: runlog.KindToolUse, ToolName: "Bash"}, {Seq: 1, Kind: runlog.KindText, Text: strings.Repeat("x", 5000)}})
+		f.logEvents([]runlog.Event{{Seq: 1, Kind: runlog.KindToolUse, ToolName: "Bash"}, {Seq: 1, Kind: runlog.KindText, Text: strings.Repeat("x", 5000)}})
 		if got := log.String(); strings.Count(got, "\n") != want || strings.Count(got, `"run":"r4"`) != want || len(got) > 1000 {
 			t.Errorf("at %s: %s", level, got)
 		}
 	}
 }
 
-// TestTheProgramsWordsAreLogged: the log contains a failed program's own message, with the task and the run.
-func TestTheProgramsWordsAreLogged(t *testing.T) {
+// TestProgramErrorIsLogged: the log contains a failed program's own message, with the task and the run.
+func TestProgramErrorIsLogged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		res    state.RunResult
@@ -129,9 +129,9 @@ func TestTheProgramsWordsAreLogged(t *testing.T) {
 	}
 }
 
-// TestAMissingProgramIsLogged: the error log names the program to install and the place where it is missing. Other ends
+// TestMissingProgramIsLogged: the error log names the program to install and the place where it is missing. Other ends
 // of runs are not logged as errors.
-func TestAMissingProgramIsLogged(t *testing.T) {
+func TestMissingProgramIsLogged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status  state.RunStatus
@@ -150,7 +150,7 @@ func TestAMissingProgramIsLogged(t *testing.T) {
 			var log bytes.Buffer
 			f := following{run: "r4", task: state.TaskKey{Repo: 7, Issue: 3}, s: &Supervisor{cfg: SupervisorConfig{Log: zerolog.New(&log)}}}
 			task := &state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{{ID: "r4", RunLaunch: state.RunLaunch{Adapter: c.adapter, VM: "vm-1"}}}}}
-			f.notStarted(task, state.RunResult{Status: c.status, ProgramError: "sh: claude: not found"})
+			f.logStartFailure(task, state.RunResult{Status: c.status, ProgramError: "sh: claude: not found"})
 			for _, want := range c.says {
 				if !strings.Contains(log.String(), want) {
 					t.Errorf("it lacks %q: %s", want, log.String())
@@ -159,14 +159,14 @@ func TestAMissingProgramIsLogged(t *testing.T) {
 			if c.says == nil && log.Len() > 0 {
 				t.Errorf("logged: %s", log.String())
 			}
-			f.notStarted(nil, state.RunResult{Status: c.status}) // the task no longer exists
+			f.logStartFailure(nil, state.RunResult{Status: c.status}) // the task no longer exists
 		})
 	}
 }
 
-// TestATranscriptHasTheCauseOfTheTask: the final record contains errand's reason for the end of a run, not the
+// TestTranscriptHasTheTasksReason: the final record contains errand's reason for the end of a run, not the
 // program's interpretation.
-func TestATranscriptHasTheCauseOfTheTask(t *testing.T) {
+func TestTranscriptHasTheTasksReason(t *testing.T) {
 	t.Parallel()
 	crashed := state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable, Message: "403 Forbidden"}
 	stopped := state.RunResult{Status: state.StatusInterrupted, Class: state.RunRetryable}
@@ -191,14 +191,14 @@ func TestATranscriptHasTheCauseOfTheTask(t *testing.T) {
 			if tc.run.State != state.RunEnded {
 				task = &state.Task{TaskRuns: state.TaskRuns{Run: &tc.run}}
 			}
-			got := record(task, "r1", runlog.Exit{Cause: runlog.CauseExited}, tc.res, time.Now())
+			got := finalRecord(task, "r1", runlog.Exit{Cause: runlog.CauseExited}, tc.res, time.Now())
 			if diff := cmp.Diff(tc.want, runlog.End{Class: got.Class, Error: got.Error, Message: got.Message}); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 			if tc.run.State != state.RunEnded {
 				return
 			}
-			if unread := Unread(task, &task.Runs[0]); unread.Class != tc.want.Class || unread.Error != tc.want.Error {
+			if unread := UnreadRecord(task, &task.Runs[0]); unread.Class != tc.want.Class || unread.Error != tc.want.Error {
 				t.Errorf("unread: %s %s", unread.Class, unread.Error)
 			}
 		})

@@ -13,9 +13,9 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 )
 
-// TestALimitIsLoggedOnce: a sweep that hits one limit at many repositories logs one line; every other error has its own
+// TestRateLimitIsLoggedOnce: a sweep that hits one limit at many repositories logs one line; every other error has its own
 // line.
-func TestALimitIsLoggedOnce(t *testing.T) {
+func TestRateLimitIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault simgithub.Fault
@@ -28,11 +28,11 @@ func TestALimitIsLoggedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLand(t)
+			l := newSweepWorld(t)
 			for i := range 5 {
 				r := fmt.Sprintf("r%d", i)
-				check(t, second(l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: r, Files: map[string]string{"README.md": "# r\n"}})))
-				check(t, second(l.sim.Install("acme/"+r)))
+				check(t, errOf(l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: r, Files: map[string]string{"README.md": "# r\n"}})))
+				check(t, errOf(l.sim.Install("acme/"+r)))
 			}
 			var log bytes.Buffer
 			cfg := l.cfg

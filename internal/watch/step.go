@@ -15,10 +15,10 @@ import (
 func (p *Poller) Poll(ctx context.Context) (young, any bool) { return p.poll(ctx) }
 
 // SweepDeliveries fetches lost webhooks once.
-func (s *Sweeper) SweepDeliveries(ctx context.Context) error { return s.deliveries(ctx) }
+func (s *Sweeper) SweepDeliveries(ctx context.Context) error { return s.fetchLost(ctx) }
 
 // SweepState compares with GitHub's state once.
-func (s *Sweeper) SweepState(ctx context.Context) error { return s.state(ctx) }
+func (s *Sweeper) SweepState(ctx context.Context) error { return s.compareAll(ctx) }
 
 // A Following follows one run, one connection at a time. It is for a single goroutine.
 type Following struct {
@@ -34,7 +34,7 @@ func (s *Supervisor) Follow(t *state.Task) (*Following, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &following{s: s, task: t.Key, run: t.Run.ID, in: s.cfg.Interpret(t, t.Run), transcript: tr, lastOK: s.cfg.Now()}
+	f := &following{s: s, task: t.Key, run: t.Run.ID, interpreter: s.cfg.Interpret(t, t.Run), transcript: tr, lastOK: s.cfg.Now()}
 	return &Following{f: f, task: t, log: log}, nil
 }
 
@@ -45,14 +45,14 @@ func (f *Following) Step(ctx context.Context) bool {
 	if ended || ctx.Err() != nil {
 		return true
 	}
-	if f.f.superseded(ctx) {
-		f.f.abandon(ctx, err, f.log)
+	if f.f.isSuperseded(ctx) {
+		f.f.endTranscript(ctx, err, f.log)
 		return true
 	}
 	f.log.Warn().Err(err).Msg("lost the connection to a run's log; retrying")
 	cfg := f.f.s.cfg
 	if cfg.Gone(err) || cfg.Now().Sub(f.f.lastOK) > cfg.GiveUp {
-		f.f.lost(ctx, err, f.log)
+		f.f.reportLost(ctx, err, f.log)
 		return true
 	}
 	return false

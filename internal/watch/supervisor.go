@@ -87,11 +87,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			s.cfg.Log.Error().Err(err).Msg("failed to list active runs")
 		}
 		for _, t := range tasks {
-			if t.Run == nil || t.Run.State != state.RunActive || !s.take(t.Run.ID) {
+			if t.Run == nil || t.Run.State != state.RunActive || !s.claim(t.Run.ID) {
 				continue
 			}
 			wg.Go(func() {
-				defer s.drop(t.Run.ID)
+				defer s.unclaim(t.Run.ID)
 				s.follow(ctx, t)
 			})
 		}
@@ -101,7 +101,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 }
 
-func (s *Supervisor) take(run string) bool {
+func (s *Supervisor) claim(run string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.followed[run] {
@@ -111,7 +111,7 @@ func (s *Supervisor) take(run string) bool {
 	return true
 }
 
-func (s *Supervisor) drop(run string) {
+func (s *Supervisor) unclaim(run string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.followed, run)
@@ -143,29 +143,29 @@ func (s *Supervisor) follow(ctx context.Context, t *state.Task) {
 
 // following is the state of following one run.
 type following struct {
-	s          *Supervisor
-	task       state.TaskKey
-	run        string
-	in         Interpreter
-	transcript Transcript
-	last       int64 // last line in the transcript
+	s           *Supervisor
+	task        state.TaskKey
+	run         string
+	interpreter Interpreter
+	transcript  Transcript
+	lastLine    int64 // last line in the transcript
 	// pending are the events of line seen, until the transcript has that line.
-	seen       int64
-	pending    []runlog.Event
-	lastOK     time.Time
-	reportedAt time.Time // last activity update in the store
-	progress   event.Progress
+	interpreted int64
+	pending     []runlog.Event
+	lastOK      time.Time
+	reportedAt  time.Time // last activity update in the store
+	progress    event.Progress
 }
 
-// errReported signals that the run's end is stored.
-var errReported = errors.New("told")
+// errEndStored signals that the run's end is stored.
+var errEndStored = errors.New("told")
 
 // read follows the run over one connection. ended reports that its end is stored.
 func (f *following) read(ctx context.Context, t *state.Task) (ended bool, err error) {
 	if err := f.s.cfg.Tether(ctx, t); err != nil {
 		return false, err
 	}
-	rec, err := f.s.cfg.Follow(ctx, t.Run.VM, f.run, f.last)
+	rec, err := f.s.cfg.Follow(ctx, t.Run.VM, f.run, f.lastLine)
 	if err != nil {
 		return false, err
 	}
@@ -180,7 +180,7 @@ func (f *following) read(ctx context.Context, t *state.Task) (ended bool, err er
 		}
 		f.lastOK = f.s.cfg.Now()
 		if err := f.record(ctx, r); err != nil {
-			return errors.Is(err, errReported), err
+			return errors.Is(err, errEndStored), err
 		}
 	}
 }
@@ -189,41 +189,41 @@ func (f *following) read(ctx context.Context, t *state.Task) (ended bool, err er
 func (f *following) record(ctx context.Context, r runlog.Record) error {
 	switch {
 	case r.Line != nil:
-		if r.Line.Seq <= f.last {
+		if r.Line.Seq <= f.lastLine {
 			return nil
 		}
-		if r.Line.Seq > f.seen { // otherwise an earlier write of the line to the transcript failed
-			f.seen, f.pending = r.Line.Seq, f.in.Line(*r.Line)
+		if r.Line.Seq > f.interpreted { // otherwise an earlier write of the line to the transcript failed
+			f.interpreted, f.pending = r.Line.Seq, f.interpreter.Line(*r.Line)
 		}
 		events := f.pending
 		if err := f.transcript.Add(*r.Line, events); err != nil {
 			return err
 		}
-		f.last, f.pending = r.Line.Seq, nil
-		f.debug(events)
-		f.note(events)
+		f.lastLine, f.pending = r.Line.Seq, nil
+		f.logEvents(events)
+		f.updateProgress(events)
 		return f.reportProgress(ctx, false)
 	case r.Exit != nil:
-		return f.end(ctx, *r.Exit, f.in.Exit(*r.Exit))
+		return f.end(ctx, *r.Exit, f.interpreter.Exit(*r.Exit))
 	}
 	return f.reportProgress(ctx, false)
 }
 
-// maxDebug limits the text of one logged event in characters. The transcript has the full text.
-const maxDebug = 200
+// maxLoggedText limits the text of one logged event in characters. The transcript has the full text.
+const maxLoggedText = 200
 
-// debug logs the agent's events at the debug level.
-func (f *following) debug(events []runlog.Event) {
+// logEvents logs the agent's events at the debug level.
+func (f *following) logEvents(events []runlog.Event) {
 	for i := range events {
 		e := &events[i]
 		f.s.cfg.Log.Debug().Str("task", f.task.String()).Str("run", f.run).Int64("seq", e.Seq).Str("kind", string(e.Kind)).Str("tool", e.ToolName).
-			Str("text", runlog.Cut(e.Text, maxDebug)).Msg("agent")
+			Str("text", runlog.Cut(e.Text, maxLoggedText)).Msg("agent")
 	}
 }
 
-// note keeps the parts of events that people see, such as the last activity.
-func (f *following) note(events []runlog.Event) {
-	f.progress.LastActivity, f.progress.LastSeq = f.s.cfg.Now(), f.last
+// updateProgress keeps the parts of events that people see, such as the last activity.
+func (f *following) updateProgress(events []runlog.Event) {
+	f.progress.LastActivity, f.progress.LastSeq = f.s.cfg.Now(), f.lastLine
 	for _, e := range events {
 		switch e.Kind {
 		case runlog.KindStarted:
@@ -250,28 +250,28 @@ func (f *following) reportProgress(ctx context.Context, now bool) error {
 
 // end stores the run's end, first in its transcript, then in the task.
 func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult) error {
-	res.LastSeq = f.last
+	res.LastSeq = f.lastLine
 	t, err := f.s.cfg.Store.Task(ctx, f.task)
 	if err != nil {
 		return err
 	}
-	if err := f.transcript.End(record(t, f.run, x, res, f.s.cfg.Now())); err != nil {
+	if err := f.transcript.End(finalRecord(t, f.run, x, res, f.s.cfg.Now())); err != nil {
 		return err
 	}
 	applied, err := f.s.cfg.Store.Apply(ctx, event.Event{Task: f.task, Run: f.run, Payload: event.RunEnded{Result: res}}, store.Ack{})
 	if err != nil {
 		return err
 	}
-	f.compareTokens(applied.Task)
+	f.logTokenMismatch(applied.Task)
 	f.logFailure(res)
-	f.notStarted(applied.Task, res)
-	return errReported
+	f.logStartFailure(applied.Task, res)
+	return errEndStored
 }
 
 // logFailure logs the failure message of an agent's program or of the runner. Comments only have errand's wording of
 // it.
 func (f *following) logFailure(res state.RunResult) {
-	if res.ProgramError == "" && res.RunnerNote == "" || res.Status == state.StatusStartFailed { // notStarted logs these
+	if res.ProgramError == "" && res.RunnerNote == "" || res.Status == state.StatusStartFailed { // logStartFailure logs these
 		return
 	}
 	log := f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("status", string(res.Status))
@@ -284,15 +284,15 @@ func (f *following) logFailure(res state.RunResult) {
 	log.Msg("agent run failed")
 }
 
-// notStarted logs that an agent's program could not be started, which only the operator can fix. t may be nil.
-func (f *following) notStarted(t *state.Task, res state.RunResult) {
+// logStartFailure logs that an agent's program could not be started, which only the operator can fix. t may be nil.
+func (f *following) logStartFailure(t *state.Task, res state.RunResult) {
 	if res.Status != state.StatusStartFailed {
 		return
 	}
 	log := f.s.cfg.Log.Error().Str("task", f.task.String()).Str("run", f.run).Str("error", cmp.Or(res.RunnerNote, res.ProgramError))
 	adapter := ""
 	if t != nil {
-		if r := find(t, f.run); r != nil {
+		if r := findRun(t, f.run); r != nil {
 			adapter = r.Adapter
 			log.Str("adapter", r.Adapter).Str("vm", r.VM)
 		}
@@ -314,11 +314,11 @@ func installHint(adapter string) string {
 }
 
 // compare logs if the agent's program and the gateway report different token counts. t may be nil.
-func (f *following) compareTokens(t *state.Task) {
+func (f *following) logTokenMismatch(t *state.Task) {
 	if t == nil {
 		return
 	}
-	r := find(t, f.run)
+	r := findRun(t, f.run)
 	if r == nil {
 		return
 	}
@@ -330,18 +330,18 @@ func (f *following) compareTokens(t *state.Task) {
 	}
 }
 
-// superseded reports whether the task no longer waits for this run.
-func (f *following) superseded(ctx context.Context) bool {
+// isSuperseded reports whether the task no longer waits for this run.
+func (f *following) isSuperseded(ctx context.Context) bool {
 	t, err := f.s.cfg.Store.Task(ctx, f.task)
 	return err == nil && (t == nil || t.Run == nil || t.Run.ID != f.run || t.Run.State != state.RunActive)
 }
 
-// abandon ends the transcript of a superseded run that cannot be read to its end, usually because its VM was deleted.
-func (f *following) abandon(ctx context.Context, cause error, log zerolog.Logger) {
+// endTranscript ends the transcript of a superseded run that cannot be read to its end, usually because its VM was deleted.
+func (f *following) endTranscript(ctx context.Context, cause error, log zerolog.Logger) {
 	t, err := f.s.cfg.Store.Task(ctx, f.task)
 	if err == nil && t != nil {
-		if r := find(t, f.run); r != nil && !r.Reported {
-			err = f.transcript.End(Unread(t, r))
+		if r := findRun(t, f.run); r != nil && !r.Reported {
+			err = f.transcript.End(UnreadRecord(t, r))
 		}
 	}
 	if err != nil {
@@ -349,10 +349,10 @@ func (f *following) abandon(ctx context.Context, cause error, log zerolog.Logger
 	}
 }
 
-// lost reports that the VM is lost.
-func (f *following) lost(ctx context.Context, cause error, log zerolog.Logger) {
+// reportLost reports that the VM is lost.
+func (f *following) reportLost(ctx context.Context, cause error, log zerolog.Logger) {
 	res := state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable, Message: "the VM was lost", Ended: f.s.cfg.Now()}
-	if err := f.end(ctx, runlog.Exit{Cause: runlog.CauseLost}, res); err != nil && !errors.Is(err, errReported) {
+	if err := f.end(ctx, runlog.Exit{Cause: runlog.CauseLost}, res); err != nil && !errors.Is(err, errEndStored) {
 		log.Error().Err(err).AnErr("cause", cause).Msg("failed to report a lost VM")
 	}
 }

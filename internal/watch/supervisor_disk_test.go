@@ -14,7 +14,7 @@ import (
 // fullDisk is a transcript whose writes fail for a while.
 type fullDisk struct {
 	watch.Transcript
-	d *desk
+	d *supervision
 }
 
 func (f fullDisk) Add(l runlog.Line, events []runlog.Event) error {
@@ -24,20 +24,20 @@ func (f fullDisk) Add(l runlog.Line, events []runlog.Event) error {
 	return f.Transcript.Add(l, events)
 }
 
-// TestALineThatCannotBeWrittenIsReadOnce: while the transcript's disk is full the line is retried, and its events
+// TestUnwritableLineIsInterpretedOnce: while the transcript's disk is full the line is retried, and its events
 // appear once when there is space.
-func TestALineThatCannotBeWrittenIsReadOnce(t *testing.T) {
+func TestUnwritableLineIsInterpretedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSupervision(t)
 		run := d.begin()
 		d.supervise()
 		d.v.says("start")
-		pass(time.Second)
+		advance(time.Second)
 		d.full.Store(3)
 		d.v.says("one", "two")
-		pass(time.Minute)
+		advance(time.Minute)
 		d.v.exits()
-		pass(time.Second)
+		advance(time.Second)
 		if got := d.task().NewestPlan(); got == nil || got.Text != "[start one two]" {
 			t.Errorf("plan %+v", got)
 		}

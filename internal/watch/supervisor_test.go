@@ -21,8 +21,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// vm simulates a run on its VM: a growing log, and connections that can be cut.
-type vm struct {
+// fakeVM simulates a run on its VM: a growing log, and connections that can be cut.
+type fakeVM struct {
 	mu     sync.Mutex
 	log    []runlog.Record
 	grown  chan struct{} // closed when the log grew or a connection was cut
@@ -37,9 +37,9 @@ var (
 	errGone = errors.New("no such VM")
 )
 
-func newVM() *vm { return &vm{grown: make(chan struct{})} }
+func newFakeVM() *fakeVM { return &fakeVM{grown: make(chan struct{})} }
 
-func (v *vm) change(f func()) {
+func (v *fakeVM) change(f func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	f()
@@ -48,7 +48,7 @@ func (v *vm) change(f func()) {
 }
 
 // says appends lines.
-func (v *vm) says(texts ...string) {
+func (v *fakeVM) says(texts ...string) {
 	v.change(func() {
 		for _, s := range texts {
 			v.log = append(v.log, runlog.Record{Line: &runlog.Line{Seq: int64(len(v.log) + 1), Stream: runlog.StreamStdout, Text: s}})
@@ -56,13 +56,13 @@ func (v *vm) says(texts ...string) {
 	})
 }
 
-func (v *vm) exits() {
+func (v *fakeVM) exits() {
 	v.change(func() { v.log = append(v.log, runlog.Record{Exit: &runlog.Exit{Cause: runlog.CauseExited}}) })
 }
 
-func (v *vm) cut() { v.change(func() { v.cuts++ }) }
+func (v *fakeVM) cut() { v.change(func() { v.cuts++ }) }
 
-func (v *vm) follow(_ context.Context, name, _ string, from int64) (watch.Records, error) {
+func (v *fakeVM) follow(_ context.Context, name, _ string, from int64) (watch.Records, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.from = append(v.from, from)
@@ -74,14 +74,14 @@ func (v *vm) follow(_ context.Context, name, _ string, from int64) (watch.Record
 }
 
 // connections returns the start line of each connection.
-func (v *vm) connections() []int64 {
+func (v *fakeVM) connections() []int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return append([]int64(nil), v.from...)
 }
 
 type records struct {
-	v      *vm
+	v      *fakeVM
 	at     int
 	cuts   int
 	ctx    context.Context
@@ -115,10 +115,10 @@ func (r *records) Next() (runlog.Record, error) {
 
 func (r *records) Close() error { r.cancel(); return nil }
 
-// parrot makes one event of each line and counts the lines as the result.
-type parrot struct{ lines []string }
+// fakeInterpreter makes one event of each line and counts the lines as the result.
+type fakeInterpreter struct{ lines []string }
 
-func (p *parrot) Line(l runlog.Line) []runlog.Event {
+func (p *fakeInterpreter) Line(l runlog.Line) []runlog.Event {
 	p.lines = append(p.lines, l.Text)
 	if l.Text == "start" {
 		return []runlog.Event{{Kind: runlog.KindStarted, Session: "s-1", Model: "m"}}
@@ -126,32 +126,32 @@ func (p *parrot) Line(l runlog.Line) []runlog.Event {
 	return []runlog.Event{{Kind: runlog.KindText, Text: l.Text}}
 }
 
-func (p *parrot) Exit(x runlog.Exit) state.RunResult {
+func (p *fakeInterpreter) Exit(x runlog.Exit) state.RunResult {
 	return state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Outcome: "build", Text: fmt.Sprint(p.lines), Session: "s-1", Ended: x.EndedAt}
 }
 
-// desk is a supervisor with a real store and real transcripts.
-type desk struct {
-	*life
-	v      *vm
+// supervision is a supervisor with a real store and real transcripts.
+type supervision struct {
+	*storeWorld
+	v      *fakeVM
 	files  *archive.Dir
 	tether error
 	full   atomic.Int32 // number of further transcript writes that fail
 }
 
-func newDesk(t *testing.T) *desk {
+func newSupervision(t *testing.T) *supervision {
 	t.Helper()
 	files, err := archive.Open(t.TempDir(), func(s string) string { return s })
 	check(t, err)
-	return &desk{life: newLife(t), v: newVM(), files: files}
+	return &supervision{storeWorld: newLife(t), v: newFakeVM(), files: files}
 }
 
 // supervise starts a supervisor, as errand does when it starts.
-func (d *desk) supervise() (stop func()) {
+func (d *supervision) supervise() (stop func()) {
 	s := watch.NewSupervisor(watch.SupervisorConfig{
-		Store: d.life, Follow: d.v.follow, Gone: func(err error) bool { return errors.Is(err, errGone) }, Now: time.Now,
+		Store: d.storeWorld, Follow: d.v.follow, Gone: func(err error) bool { return errors.Is(err, errGone) }, Now: time.Now,
 		Tether:    func(context.Context, *state.Task) error { return d.tether },
-		Interpret: func(*state.Task, *state.Run) watch.Interpreter { return &parrot{} },
+		Interpret: func(*state.Task, *state.Run) watch.Interpreter { return &fakeInterpreter{} },
 		Transcripts: func(run string) (watch.Transcript, error) {
 			t, err := d.files.Transcript(run)
 			return fullDisk{t, d}, err
@@ -163,7 +163,7 @@ func (d *desk) supervise() (stop func()) {
 }
 
 // transcript returns the stored lines of a run.
-func (d *desk) transcript(run string) []string {
+func (d *supervision) transcript(run string) []string {
 	d.t.Helper()
 	f, err := d.files.OpenTranscript(run)
 	check(d.t, err)
@@ -180,7 +180,7 @@ func (d *desk) transcript(run string) []string {
 }
 
 // ends returns the final records in a run's transcript.
-func (d *desk) ends(run string) []runlog.End {
+func (d *supervision) ends(run string) []runlog.End {
 	d.t.Helper()
 	f, err := d.files.OpenTranscript(run)
 	check(d.t, err)
@@ -197,27 +197,27 @@ func (d *desk) ends(run string) []runlog.End {
 }
 
 // begin starts a run with its transcript.
-func (d *desk) begin() *state.Run {
+func (d *supervision) begin() *state.Run {
 	d.t.Helper()
 	t := d.running(task, 7)
 	check(d.t, d.files.BeginTranscript(t.Run.ID, runlog.Header{Run: t.Run.ID}))
 	return t.Run
 }
 
-func TestARunIsFollowedToItsEnd(t *testing.T) {
+func TestRunIsFollowedToItsEnd(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSupervision(t)
 		run := d.begin()
 		d.supervise()
 		d.v.says("start", "one")
-		pass(time.Second)
+		advance(time.Second)
 		d.v.says("two")
-		pass(6 * time.Second)
+		advance(6 * time.Second)
 		if r := d.task().Run; r.Session != "s-1" || r.LastSeq != 3 || r.Doing != "two" || r.Turns != 2 || r.LastActivity.IsZero() {
 			t.Errorf("activity updates: %+v", r)
 		}
 		d.v.exits()
-		pass(time.Second)
+		advance(time.Second)
 		got := d.task()
 		if got.Run != nil || len(got.Runs) != 1 || got.Phase != state.PhaseAwaitingPreliminaryApproval || got.NewestPlan().Text != "[start one two]" {
 			t.Errorf("after the end: phase %s, run %+v, plan %+v", got.Phase, got.Run, got.NewestPlan())
@@ -242,14 +242,14 @@ func TestARunIsFollowedToItsEnd(t *testing.T) {
 	})
 }
 
-func TestSignsOfLifeAreRationed(t *testing.T) {
+func TestProgressUpdatesAreLimited(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSupervision(t)
 		d.begin()
 		d.supervise()
 		for n := range 300 {
 			d.v.says(fmt.Sprint("line ", n))
-			pass(100 * time.Millisecond)
+			advance(100 * time.Millisecond)
 		}
 		if n := len(d.reported(event.KindProgress)); n < 5 || n > 7 {
 			t.Errorf("%d activity updates in 30 s of 300 lines, want about one in 5 s", n)
@@ -257,23 +257,23 @@ func TestSignsOfLifeAreRationed(t *testing.T) {
 	})
 }
 
-func TestACutConnectionIsTakenUpAgain(t *testing.T) {
+func TestLostConnectionIsResumed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSupervision(t)
 		run := d.begin()
 		d.supervise()
 		d.v.says("start", "one")
-		pass(time.Second)
+		advance(time.Second)
 		d.v.cut()
 		d.v.says("two")
-		pass(time.Minute)
+		advance(time.Minute)
 		d.v.change(func() { d.v.cuts++; d.v.broken = errCut })
 		d.v.says("three")
-		pass(5 * time.Minute) // shorter than the limit for unreachable VMs
+		advance(5 * time.Minute) // shorter than the limit for unreachable VMs
 		d.v.change(func() { d.v.broken = nil })
-		pass(30 * time.Second)
+		advance(30 * time.Second)
 		d.v.exits()
-		pass(time.Second)
+		advance(time.Second)
 		if diff := cmp.Diff([]string{"1 start", "2 one", "3 two", "4 three"}, d.transcript(run.ID)); diff != "" {
 			t.Errorf("transcript (-want +got):\n%s", diff)
 		}
@@ -287,21 +287,21 @@ func TestACutConnectionIsTakenUpAgain(t *testing.T) {
 	})
 }
 
-// TestARestartLosesNothing: a new supervisor reads the log from its first line, because the interpreter needs all
+// TestRestartKeepsTranscriptComplete: a new supervisor reads the log from its first line, because the interpreter needs all
 // lines, and the transcript has each line once.
-func TestARestartLosesNothing(t *testing.T) {
+func TestRestartKeepsTranscriptComplete(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSupervision(t)
 		run := d.begin()
 		stop := d.supervise()
 		d.v.says("start", "one")
-		pass(time.Second)
+		advance(time.Second)
 		stop()
 		d.v.says("two")
 		d.v.exits()
-		pass(time.Hour)
+		advance(time.Hour)
 		d.supervise()
-		pass(time.Second)
+		advance(time.Second)
 		if diff := cmp.Diff([]string{"1 start", "2 one", "3 two"}, d.transcript(run.ID)); diff != "" {
 			t.Errorf("transcript (-want +got):\n%s", diff)
 		}
@@ -314,29 +314,29 @@ func TestARestartLosesNothing(t *testing.T) {
 	})
 }
 
-func TestALostVM(t *testing.T) {
+func TestLostVMIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
-		bend  func(d *desk)
+		bend  func(d *supervision)
 		after time.Duration // the loss is reported before this time
 		not   time.Duration // and not before this time
 	}{
-		"gone":          {func(d *desk) { d.v.change(func() { d.v.cuts++; d.v.broken = errGone }) }, 5 * time.Second, 0},
-		"unreachable":   {func(d *desk) { d.v.change(func() { d.v.cuts++; d.v.broken = errCut }) }, 11 * time.Minute, 9 * time.Minute},
-		"tether closed": {func(d *desk) { d.v.change(func() { d.tether = errGone; d.v.cuts++ }) }, 5 * time.Second, 0},
+		"gone":          {func(d *supervision) { d.v.change(func() { d.v.cuts++; d.v.broken = errGone }) }, 5 * time.Second, 0},
+		"unreachable":   {func(d *supervision) { d.v.change(func() { d.v.cuts++; d.v.broken = errCut }) }, 11 * time.Minute, 9 * time.Minute},
+		"tether closed": {func(d *supervision) { d.v.change(func() { d.tether = errGone; d.v.cuts++ }) }, 5 * time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				d := newDesk(t)
+				d := newSupervision(t)
 				d.begin()
 				d.supervise()
 				d.v.says("start")
-				pass(time.Second)
+				advance(time.Second)
 				c.bend(d)
-				pass(c.not)
+				advance(c.not)
 				if c.not > 0 && d.task().Phase != state.PhasePreliminaryPlanning {
 					t.Errorf("reported as lost within %s", c.not)
 				}
-				pass(c.after - c.not)
+				advance(c.after - c.not)
 				got := d.task()
 				if got.Phase != state.PhaseInterrupted || len(got.Runs) != 1 || got.Runs[0].Status != state.StatusVMLost || got.VM != nil {
 					t.Errorf("phase %s, runs %+v, VM %+v", got.Phase, got.Runs, got.VM)
@@ -346,39 +346,39 @@ func TestALostVM(t *testing.T) {
 	}
 }
 
-// TestASilentRunIsNotLost: a run may be silent for longer than a VM may be unreachable; a lost connection after that
+// TestSilentRunIsNotLost: a run may be silent for longer than a VM may be unreachable; a lost connection after that
 // does not mean that the VM is lost.
-func TestASilentRunIsNotLost(t *testing.T) {
+func TestSilentRunIsNotLost(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSupervision(t)
 		d.begin()
 		d.supervise()
 		d.v.says("start")
-		pass(time.Hour)
+		advance(time.Hour)
 		d.v.cut()
-		pass(time.Minute)
+		advance(time.Minute)
 		if got := d.task(); got.Phase != state.PhasePreliminaryPlanning || got.Run == nil {
 			t.Fatalf("phase %s after one cut", got.Phase)
 		}
 		d.v.exits()
-		pass(time.Second)
+		advance(time.Second)
 		if got := d.task(); got.Phase != state.PhaseAwaitingPreliminaryApproval {
 			t.Errorf("phase %s after the end", got.Phase)
 		}
 	})
 }
 
-// TestASupersededRunIsLetGo: the log of a stopped run is not followed further.
-func TestASupersededRunIsLetGo(t *testing.T) {
+// TestSupersededRunIsNotFollowed: the log of a stopped run is not followed further.
+func TestSupersededRunIsNotFollowed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		d := newDesk(t)
+		d := newSupervision(t)
 		run := d.begin()
 		d.supervise()
 		d.v.says("start")
-		pass(time.Second)
+		advance(time.Second)
 		d.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 1, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}})
 		d.v.cut()
-		pass(time.Minute)
+		advance(time.Minute)
 		if n := len(d.v.connections()); n > 1 {
 			t.Errorf("%d connections, some of them after the run was superseded", n)
 		}

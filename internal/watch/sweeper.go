@@ -18,18 +18,18 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// Lost is the part of GitHub's API that sweeps use.
-type Lost interface {
-	deliveries
+// SweepReader is the part of GitHub's API that sweeps use.
+type SweepReader interface {
+	deliveryReader
 	issueReader
 	planReader
-	talk
+	conversationReader
 	Installations(ctx context.Context) ([]forge.Installation, error)
 	InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error)
 	CheckInstalled(ctx context.Context, repo int64) error
 }
 
-type deliveries interface {
+type deliveryReader interface {
 	FailedDeliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error)
 	HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error)
 }
@@ -54,7 +54,7 @@ type SweeperConfig struct {
 		Applier
 		HasDelivery(ctx context.Context, guid string) (bool, error)
 	}
-	GitHub          Lost
+	GitHub          SweepReader
 	Inbox           Inserter
 	Log             zerolog.Logger
 	Now             func() time.Time
@@ -70,8 +70,8 @@ type SweeperConfig struct {
 // arrived. Events are hints; GitHub's current state is authoritative.
 type Sweeper struct {
 	cfg SweeperConfig
-	// missing holds since when issues have been unreadable. It is lost at a restart.
-	missing map[state.TaskKey]time.Time
+	// unreachableSince holds since when issues have been unreadable. It is lost at a restart.
+	unreachableSince map[state.TaskKey]time.Time
 	// looked holds when a task's conversations were last read. It is lost at a restart.
 	lastRead map[state.TaskKey]readTimes
 }
@@ -87,23 +87,23 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.GoneAfter == 0 {
 		cfg.GoneAfter = time.Hour
 	}
-	return &Sweeper{cfg: cfg, missing: map[state.TaskKey]time.Time{}, lastRead: map[state.TaskKey]readTimes{}}
+	return &Sweeper{cfg: cfg, unreachableSince: map[state.TaskKey]time.Time{}, lastRead: map[state.TaskKey]readTimes{}}
 }
 
-// kept is how long GitHub keeps deliveries.
-const kept = 72 * time.Hour
+// deliveryRetention is how long GitHub keeps deliveries.
+const deliveryRetention = 72 * time.Hour
 
 // Run sweeps at the start and then periodically until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) error {
 	var lastState time.Time
 	ctx = forge.WithPurpose(ctx, forge.ForSweep)
 	for {
-		if err := s.deliveries(ctx); err != nil && ctx.Err() == nil {
+		if err := s.fetchLost(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn().Err(err).Msg("failed to sweep for lost webhooks")
 		}
 		if s.cfg.Now().Sub(lastState) >= s.cfg.State {
 			lastState = s.cfg.Now()
-			if err := s.state(ctx); err != nil && ctx.Err() == nil {
+			if err := s.compareAll(ctx); err != nil && ctx.Err() == nil {
 				s.cfg.Log.Warn().Err(err).Msg("failed to compare with GitHub's state")
 			}
 		}
@@ -113,9 +113,9 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// deliveries fetches webhooks for which every delivery attempt failed. An error with one does not affect the others.
-func (s *Sweeper) deliveries(ctx context.Context) error {
-	failed, err := s.cfg.GitHub.FailedDeliveries(ctx, s.cfg.Now().Add(-kept))
+// fetchLost fetches webhooks for which every delivery attempt failed. An error with one does not affect the others.
+func (s *Sweeper) fetchLost(ctx context.Context) error {
+	failed, err := s.cfg.GitHub.FailedDeliveries(ctx, s.cfg.Now().Add(-deliveryRetention))
 	if err != nil {
 		return err
 	}
@@ -124,13 +124,13 @@ func (s *Sweeper) deliveries(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		errs = append(errs, s.fetch(ctx, d))
+		errs = append(errs, s.fetchDelivery(ctx, d))
 	}
 	return errors.Join(errs...)
 }
 
-// fetch stores a failed delivery unless it is known.
-func (s *Sweeper) fetch(ctx context.Context, d forge.Delivery) error {
+// fetchDelivery stores a failed delivery unless it is known.
+func (s *Sweeper) fetchDelivery(ctx context.Context, d forge.Delivery) error {
 	known, err := s.cfg.Store.HasDelivery(ctx, d.GUID)
 	if err != nil {
 		return fmt.Errorf("look up a delivery: %w", err)
@@ -149,21 +149,21 @@ func (s *Sweeper) fetch(ctx context.Context, d forge.Delivery) error {
 	return nil
 }
 
-// state compares every task, and every issue that should have one, with GitHub.
-func (s *Sweeper) state(ctx context.Context) error {
+// compareAll compares every task, and every issue that should have one, with GitHub.
+func (s *Sweeper) compareAll(ctx context.Context) error {
 	places, unlisted := s.places(ctx)
-	var limits skipped
+	var limits limitedReads
 	open := map[state.TaskKey]bool{}
 	err := s.cfg.Store.EachOpen(ctx, func(l store.Listed) error {
 		open[l.Key] = true
 		t, err := l.Load()
 		if err == nil {
-			err = s.placed(ctx, t, places)
+			err = s.updatePlace(ctx, t, places)
 		}
 		if err == nil {
-			err = s.task(ctx, t)
+			err = s.compareTask(ctx, t)
 		}
-		if err != nil && ctx.Err() == nil && !limits.task(err) {
+		if err != nil && ctx.Err() == nil && !limits.countTask(err) {
 			s.cfg.Log.Warn().Err(err).Str("task", l.Key.String()).Msg("failed to compare a task with GitHub")
 		}
 		return ctx.Err()
@@ -172,9 +172,9 @@ func (s *Sweeper) state(ctx context.Context) error {
 		return fmt.Errorf("list the open tasks: %w", err)
 	}
 	maps.DeleteFunc(s.lastRead, func(k state.TaskKey, _ readTimes) bool { return !open[k] })
-	maps.DeleteFunc(s.missing, func(k state.TaskKey, _ time.Time) bool { return !open[k] }) // a restarted task starts without old denials
+	maps.DeleteFunc(s.unreachableSince, func(k state.TaskKey, _ time.Time) bool { return !open[k] }) // a restarted task starts without old denials
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
-		if err := s.triggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.repository(err) { // an error does not affect other repositories
+		if err := s.reportLostTriggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.countRepository(err) { // an error does not affect other repositories
 			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("failed to look for issues without a task")
 		}
 	}
@@ -210,13 +210,13 @@ func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
 	return places, nil
 }
 
-// placed updates a task's repository name and installation. Public repositories are readable without an installation,
+// updatePlace updates a task's repository name and installation. Public repositories are readable without an installation,
 // so a removed installation must be checked for explicitly.
-func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]place) error {
+func (s *Sweeper) updatePlace(ctx context.Context, t *state.Task, places map[int64]place) error {
 	p, listed := places[t.Key.Repo]
 	if !listed {
 		if err := s.cfg.GitHub.CheckInstalled(ctx, t.Key.Repo); err != nil {
-			return s.unreadable(ctx, t, err)
+			return s.countUnreachable(ctx, t, err)
 		}
 		return nil
 	}
@@ -231,15 +231,15 @@ func (s *Sweeper) placed(ctx context.Context, t *state.Task, places map[int64]pl
 	return nil
 }
 
-// task reports how an issue or pull request differs from the task's state.
-func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
+// compareTask reports how an issue or pull request differs from the task's state.
+func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 	repo, now := forge.RepoOf(t), s.cfg.Now()
 	i, err := s.cfg.GitHub.Issue(ctx, repo, t.Key.Issue)
 	if err != nil {
-		return s.unreadable(ctx, t, err)
+		return s.countUnreachable(ctx, t, err)
 	}
-	delete(s.missing, t.Key)
-	if elsewhere(t, i) {
+	delete(s.unreachableSince, t.Key)
+	if isTransferred(t, i) {
 		return s.report(ctx, t, []event.Event{{Payload: event.IssueGone{Lost: "it was transferred"}}})
 	}
 	var events []event.Event
@@ -269,15 +269,15 @@ func (s *Sweeper) task(ctx context.Context, t *state.Task) error {
 	if err := s.report(ctx, t, events); err != nil {
 		return err
 	}
-	if err := s.storeLostTalk(ctx, t, i, pull, now); err != nil {
+	if err := s.storeLostConversation(ctx, t, i, pull, now); err != nil {
 		return err
 	}
-	return s.ticks(ctx, t)
+	return s.reportLostTick(ctx, t)
 }
 
-// elsewhere reports whether GitHub returned a different issue, because it redirects from a transferred issue to the new
+// isTransferred reports whether GitHub returned a different issue, because it redirects from a transferred issue to the new
 // one.
-func elsewhere(t *state.Task, i forge.Issue) bool {
+func isTransferred(t *state.Task, i forge.Issue) bool {
 	here := fmt.Sprintf("/%s/issues/%d", t.Repo.FullName(), t.Key.Issue)
 	return i.Node != t.IssueNode && i.URL != "" && !strings.HasSuffix(strings.ToLower(i.URL), strings.ToLower(here))
 }
@@ -293,22 +293,22 @@ func (s *Sweeper) report(ctx context.Context, t *state.Task, events []event.Even
 	return nil
 }
 
-// unreadable ends a task whose issue, repository or installation has been unreachable for GoneAfter: the webhook for
+// countUnreachable ends a task whose issue, repository or installation has been unreachable for GoneAfter: the webhook for
 // the removal may be lost, and nobody could give errand commands there. GitHub sometimes denies access to existing
 // issues for a while, so a single denial is not sufficient.
-func (s *Sweeper) unreadable(ctx context.Context, t *state.Task, err error) error {
+func (s *Sweeper) countUnreachable(ctx context.Context, t *state.Task, err error) error {
 	if !errors.Is(err, forge.ErrNotFound) && !errors.Is(err, forge.ErrNotInstalled) {
 		return err
 	}
-	since, known := s.missing[t.Key]
+	since, known := s.unreachableSince[t.Key]
 	if !known {
-		s.missing[t.Key] = s.cfg.Now()
+		s.unreachableSince[t.Key] = s.cfg.Now()
 		return err
 	}
 	if s.cfg.Now().Sub(since) < s.cfg.GoneAfter {
 		return err
 	}
-	delete(s.missing, t.Key)
+	delete(s.unreachableSince, t.Key)
 	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("issue unreachable for too long; ending its task")
 	_, err = s.cfg.Store.Apply(ctx, event.Event{Task: t.Key, Payload: event.AccessLost{Lost: "its issue was unreachable for too long"}}, store.Ack{})
 	return err

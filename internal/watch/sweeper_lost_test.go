@@ -15,10 +15,10 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestOutOfReach: a task ends when its issue has been unreachable for long, not after a single denial.
-func TestOutOfReach(t *testing.T) {
+// TestUnreachableIssueEndsTask: a task ends when its issue has been unreachable for long, not after a single denial.
+func TestUnreachableIssueEndsTask(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	now := time.Now()
 	l.cfg.Now = func() time.Time { return now }
 	l.sweeper = watch.NewSweeper(l.cfg)
@@ -36,10 +36,10 @@ func TestOutOfReach(t *testing.T) {
 	}
 }
 
-// TestRenameThatDidNotArrive: the sweep updates a renamed repository in its tasks.
-func TestRenameThatDidNotArrive(t *testing.T) {
+// TestLostRename: the sweep updates a renamed repository in its tasks.
+func TestLostRename(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	l.issue()
 	l.begun("mention")
 	check(t, l.sim.RenameRepo(full, "snail"))
@@ -51,25 +51,25 @@ func TestRenameThatDidNotArrive(t *testing.T) {
 	}
 }
 
-// TestSweepVouchesForNothingNewer: assigning the bot approves the issue text at that time. Changes between the
+// TestSweepDoesNotApproveLaterEdits: assigning the bot approves the issue text at that time. Changes between the
 // assignment and the sweep are not approved.
-func TestSweepVouchesForNothingNewer(t *testing.T) {
+func TestSweepDoesNotApproveLaterEdits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		change func(l *land) error
+		change func(l *sweepWorld) error
 		want   bool
 	}{
-		"as it was": {change: func(*land) error { return nil }},
-		"body edited": {change: func(l *land) error {
+		"as it was": {change: func(*sweepWorld) error { return nil }},
+		"body edited": {change: func(l *sweepWorld) error {
 			return l.ada.EditIssue(full, 1, simgithub.IssueEdit{Body: ptr("Do something else.")})
 		}, want: true},
-		"title edited": {change: func(l *land) error {
+		"title edited": {change: func(l *sweepWorld) error {
 			return l.ada.EditIssue(full, 1, simgithub.IssueEdit{Title: ptr("Something else")})
 		}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLand(t)
+			l := newSweepWorld(t)
 			l.issue()
 			check(t, l.ada.Assign(full, 1, "errand-bot"))
 			check(t, c.change(l))
@@ -84,9 +84,9 @@ func TestSweepVouchesForNothingNewer(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestOneIssueKeepsNoOtherAway: an issue whose events are permanently unreadable or incomplete does not prevent the
+// TestUnreadableIssueDoesNotHideOthers: an issue whose events are permanently unreadable or incomplete does not prevent the
 // sweep from finding others, in any order and with any trigger.
-func TestOneIssueKeepsNoOtherAway(t *testing.T) {
+func TestUnreadableIssueDoesNotHideOthers(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]*simgithub.Fault{
 		"its events cannot be read": {Path: "^/repos/acme/slug/issues/2/events", Status: http.StatusInternalServerError},
@@ -96,7 +96,7 @@ func TestOneIssueKeepsNoOtherAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLand(t)
+			l := newSweepWorld(t)
 			for n := 1; n <= 3; n++ {
 				l.issue()
 				check(t, l.ada.Assign(full, n, "errand-bot"))
@@ -123,9 +123,9 @@ func TestOneIssueKeepsNoOtherAway(t *testing.T) {
 	}
 }
 
-// TestALateTriggerIsOlderThanTheCloseThatASweepFound: the close event has the issue's own closing time. With errand's
+// TestSweptCloseHasTheIssuesClosingTime: the close event has the issue's own closing time. With errand's
 // clock, a trigger shortly before the sweep would count as later than the close.
-func TestALateTriggerIsOlderThanTheCloseThatASweepFound(t *testing.T) {
+func TestSweptCloseHasTheIssuesClosingTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		late time.Duration // delay of the trigger after the close
@@ -136,7 +136,7 @@ func TestALateTriggerIsOlderThanTheCloseThatASweepFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLand(t)
+			l := newSweepWorld(t)
 			l.issue()
 			trigger := func(at time.Time) *state.Task {
 				return l.happen(event.Event{

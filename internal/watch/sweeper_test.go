@@ -28,9 +28,9 @@ var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Genera
 
 const full = "acme/slug"
 
-// land is a simulated GitHub with a real client, and a store.
-type land struct {
-	*life
+// sweepWorld is a simulated GitHub with a real client, and a store.
+type sweepWorld struct {
+	*storeWorld
 	sim     *simgithub.Sim
 	ada     simgithub.Person
 	repo    state.Repo
@@ -42,11 +42,11 @@ type land struct {
 	sweeper *watch.Sweeper
 }
 
-func newLand(t *testing.T) *land {
+func newSweepWorld(t *testing.T) *sweepWorld {
 	t.Helper()
 	key, err := appKey()
 	check(t, err)
-	l := &land{life: newLife(t)}
+	l := &sweepWorld{storeWorld: newLife(t)}
 	now := func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
 	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key, Now: now})
 	check(t, err)
@@ -76,7 +76,7 @@ func newLand(t *testing.T) *land {
 	})
 	check(t, err)
 	l.cfg = watch.SweeperConfig{
-		Store: l.life, GitHub: f, Inbox: inserter{l.life}, Log: zerolog.Nop(), Now: time.Now, BotID: app.BotID, BotLogin: app.BotLogin, Assignee: "errand-bot", Label: "errand",
+		Store: l.storeWorld, GitHub: f, Inbox: inserter{l.storeWorld}, Log: zerolog.Nop(), Now: time.Now, BotID: app.BotID, BotLogin: app.BotLogin, Assignee: "errand-bot", Label: "errand",
 	}
 	l.sweeper = watch.NewSweeper(l.cfg)
 	l.hooks()
@@ -84,7 +84,7 @@ func newLand(t *testing.T) *land {
 }
 
 // inserter puts fetched deliveries into the store.
-type inserter struct{ *life }
+type inserter struct{ *storeWorld }
 
 func (i inserter) Insert(ctx context.Context, guid, event string, payload []byte) error {
 	_, err := i.PutDelivery(ctx, store.Delivery{GUID: guid, Event: event, Payload: payload})
@@ -92,14 +92,14 @@ func (i inserter) Insert(ctx context.Context, guid, event string, payload []byte
 }
 
 // hooks waits until every webhook was sent.
-func (l *land) hooks() {
+func (l *sweepWorld) hooks() {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), time.Minute)
 	defer cancel()
 	check(l.t, l.sim.WaitHooks(ctx))
 }
 
-func (l *land) issue(change ...func(*simgithub.NewIssue)) *simgithub.Issue {
+func (l *sweepWorld) issue(change ...func(*simgithub.NewIssue)) *simgithub.Issue {
 	l.t.Helper()
 	in := simgithub.NewIssue{Title: "It breaks", Body: "Always."}
 	for _, f := range change {
@@ -111,7 +111,7 @@ func (l *land) issue(change ...func(*simgithub.NewIssue)) *simgithub.Issue {
 }
 
 // begun triggers the task of issue 1 as its webhook would have.
-func (l *land) begun(via string) *state.Task {
+func (l *sweepWorld) begun(via string) *state.Task {
 	l.t.Helper()
 	return l.happen(event.Event{
 		Task:         l.key,
@@ -126,7 +126,7 @@ func (l *land) begun(via string) *state.Task {
 }
 
 // kinds sweeps and lists the reported events.
-func (l *land) kinds() (list []string) {
+func (l *sweepWorld) kinds() (list []string) {
 	l.t.Helper()
 	check(l.t, l.sweeper.SweepState(l.t.Context()))
 	l.mu.Lock()
@@ -138,16 +138,16 @@ func (l *land) kinds() (list []string) {
 	return list
 }
 
-func TestALostWebhookIsFetchedOnce(t *testing.T) {
+func TestLostWebhookIsFetchedOnce(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	l.issue()
 	l.hooks()
 	l.status.Store(http.StatusInternalServerError)
-	check(t, second(l.ada.Comment(full, 1, "lost")))
+	check(t, errOf(l.ada.Comment(full, 1, "lost")))
 	l.hooks()
 	l.status.Store(http.StatusOK)
-	check(t, second(l.ada.Comment(full, 1, "came through")))
+	check(t, errOf(l.ada.Comment(full, 1, "came through")))
 	l.hooks()
 	for range 3 {
 		check(t, l.sweeper.SweepDeliveries(t.Context()))
@@ -173,9 +173,9 @@ func TestALostWebhookIsFetchedOnce(t *testing.T) {
 	}
 }
 
-func TestADeliveryThatCameThroughLaterIsNotLost(t *testing.T) {
+func TestRedeliveredWebhookIsNotFetched(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	l.status.Store(http.StatusInternalServerError)
 	l.issue()
 	l.hooks()
@@ -192,24 +192,24 @@ func TestADeliveryThatCameThroughLaterIsNotLost(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
+func errOf[T any](_ T, err error) error { return err }
 
-func TestIssuesWithoutTheirTaskAreFound(t *testing.T) {
+func TestIssuesWithoutTaskAreFound(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		act  func(l *land) error
+		act  func(l *sweepWorld) error
 		want []string
 	}{
-		"assigned": {func(l *land) error { return l.sim.As("bob").Assign(full, 1, "errand-bot") }, []string{"triggered assigned by bob"}},
-		"labeled":  {func(l *land) error { return l.sim.As("bob").AddLabels(full, 1, "errand") }, []string{"triggered label by bob"}},
-		"neither":  {func(l *land) error { return l.ada.Assign(full, 1, "bob") }, nil},
-		"closed": {func(l *land) error {
+		"assigned": {func(l *sweepWorld) error { return l.sim.As("bob").Assign(full, 1, "errand-bot") }, []string{"triggered assigned by bob"}},
+		"labeled":  {func(l *sweepWorld) error { return l.sim.As("bob").AddLabels(full, 1, "errand") }, []string{"triggered label by bob"}},
+		"neither":  {func(l *sweepWorld) error { return l.ada.Assign(full, 1, "bob") }, nil},
+		"closed": {func(l *sweepWorld) error {
 			if err := l.ada.Assign(full, 1, "errand-bot"); err != nil {
 				return err
 			}
 			return l.ada.Close(full, 1, "")
 		}, nil},
-		"taken back": {func(l *land) error {
+		"taken back": {func(l *sweepWorld) error {
 			if err := l.ada.Assign(full, 1, "errand-bot"); err != nil {
 				return err
 			}
@@ -218,7 +218,7 @@ func TestIssuesWithoutTheirTaskAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLand(t)
+			l := newSweepWorld(t)
 			l.issue()
 			check(t, c.act(l))
 			if diff := cmp.Diff(c.want, l.kinds()); diff != "" {
@@ -228,11 +228,11 @@ func TestIssuesWithoutTheirTaskAreFound(t *testing.T) {
 	}
 }
 
-// TestAFoundTriggerIsAsGoodAsItsWebhook: a found trigger requires the permission of the person who assigned, as the
+// TestFoundTriggerRequiresPermission: a found trigger requires the permission of the person who assigned, as the
 // webhook would.
-func TestAFoundTriggerIsAsGoodAsItsWebhook(t *testing.T) {
+func TestFoundTriggerRequiresPermission(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	i := l.issue()
 	check(t, l.sim.As("bob").Assign(full, 1, "errand-bot"))
 	check(t, l.sweeper.SweepState(t.Context()))
@@ -257,19 +257,19 @@ func TestTasksAreComparedWithGitHub(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		via  string
-		act  func(l *land) error
+		act  func(l *sweepWorld) error
 		want []string
 	}{
-		"as it was":       {"assigned", func(*land) error { return nil }, nil},
-		"mentioned":       {"mention", func(l *land) error { return l.ada.Unassign(full, 1, "errand-bot") }, nil},
-		"unassigned":      {"assigned", func(l *land) error { return l.ada.Unassign(full, 1, "errand-bot") }, []string{"untriggered assigned by "}},
-		"unlabeled":       {"label", func(l *land) error { return l.ada.RemoveLabel(full, 1, "errand") }, []string{"untriggered label by "}},
-		"closed":          {"assigned", func(l *land) error { return l.ada.Close(full, 1, "") }, []string{"issue_closed  by "}},
-		"another removed": {"assigned", func(l *land) error { return l.ada.RemoveLabel(full, 1, "errand") }, nil},
+		"as it was":       {"assigned", func(*sweepWorld) error { return nil }, nil},
+		"mentioned":       {"mention", func(l *sweepWorld) error { return l.ada.Unassign(full, 1, "errand-bot") }, nil},
+		"unassigned":      {"assigned", func(l *sweepWorld) error { return l.ada.Unassign(full, 1, "errand-bot") }, []string{"untriggered assigned by "}},
+		"unlabeled":       {"label", func(l *sweepWorld) error { return l.ada.RemoveLabel(full, 1, "errand") }, []string{"untriggered label by "}},
+		"closed":          {"assigned", func(l *sweepWorld) error { return l.ada.Close(full, 1, "") }, []string{"issue_closed  by "}},
+		"another removed": {"assigned", func(l *sweepWorld) error { return l.ada.RemoveLabel(full, 1, "errand") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLand(t)
+			l := newSweepWorld(t)
 			l.issue()
 			check(t, l.ada.Assign(full, 1, "errand-bot"))
 			check(t, l.ada.AddLabels(full, 1, "errand"))
@@ -285,18 +285,18 @@ func TestTasksAreComparedWithGitHub(t *testing.T) {
 func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		act  func(l *land, n int) error
+		act  func(l *sweepWorld, n int) error
 		want state.Phase
 	}{
-		"open":   {func(*land, int) error { return nil }, state.PhasePROpen},
-		"merged": {func(l *land, n int) error { return l.ada.Merge(full, n, simgithub.Merge{}) }, state.PhaseDone},
-		"closed": {func(l *land, n int) error { return l.ada.Close(full, n, "") }, state.PhaseCancelled},
+		"open":   {func(*sweepWorld, int) error { return nil }, state.PhasePROpen},
+		"merged": {func(l *sweepWorld, n int) error { return l.ada.Merge(full, n, simgithub.Merge{}) }, state.PhaseDone},
+		"closed": {func(l *sweepWorld, n int) error { return l.ada.Close(full, n, "") }, state.PhaseCancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLand(t)
+			l := newSweepWorld(t)
 			l.issue()
-			check(t, second(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
+			check(t, errOf(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
 			p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1", Body: "Fixes #1"})
 			check(t, err)
 			l.begun("mention")
@@ -321,10 +321,10 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 	}
 }
 
-// TestAnEndedTaskIsNotRevivedByItsOldTrigger: a cancellation is later than the label that was set before it.
-func TestAnEndedTaskIsNotRevivedByItsOldTrigger(t *testing.T) {
+// TestOldTriggerDoesNotRestartTask: a cancellation is later than the label that was set before it.
+func TestOldTriggerDoesNotRestartTask(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	l.issue()
 	l.happen(event.Event{
 		Task:         l.key,
@@ -343,9 +343,9 @@ func TestAnEndedTaskIsNotRevivedByItsOldTrigger(t *testing.T) {
 	}
 }
 
-func TestSweepsRunByThemselves(t *testing.T) {
+func TestSweepsRunPeriodically(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	l.issue()
 	check(t, l.ada.Assign(full, 1, "errand-bot"))
 	stop := watching(t, l.sweeper.Run)
@@ -364,20 +364,20 @@ func TestSweepsRunByThemselves(t *testing.T) {
 }
 
 // TestUnreadableDeliveriesAffectNoOther: a delivery or repository that always fails does not affect the others.
-func TestWhatCannotBeReadKeepsNothingElseAway(t *testing.T) {
+func TestUnreadableDeliveriesAffectNoOther(t *testing.T) {
 	t.Parallel()
-	l := newLand(t)
+	l := newSweepWorld(t)
 	r, err := l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "zebra", Files: map[string]string{"README.md": "# zebra\n"}, Collaborators: map[string]simgithub.Role{
 		"ada": simgithub.RoleAdmin, "errand-bot": simgithub.RoleTriage,
 	}})
 	check(t, err)
-	check(t, second(l.sim.Install("acme/zebra")))
-	check(t, second(l.ada.OpenIssue("acme/zebra", simgithub.NewIssue{Title: "It breaks"})))
+	check(t, errOf(l.sim.Install("acme/zebra")))
+	check(t, errOf(l.ada.OpenIssue("acme/zebra", simgithub.NewIssue{Title: "It breaks"})))
 	check(t, l.ada.Assign("acme/zebra", 1, "errand-bot"))
 	l.hooks()
 	l.status.Store(http.StatusInternalServerError)
 	for range 3 {
-		check(t, second(l.ada.Comment("acme/zebra", 1, "lost")))
+		check(t, errOf(l.ada.Comment("acme/zebra", 1, "lost")))
 	}
 	l.hooks()
 	check(t, l.sim.Fault(simgithub.Fault{Path: "^/repos/acme/slug/", Status: http.StatusGone}))

@@ -15,10 +15,10 @@ type planReader interface {
 	PlanSnapshot(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.PlanSnapshot, error)
 }
 
-// ticks reports a ticked box of the plan that awaits approval. Normally a webhook reports the tick and names the
+// reportLostTick reports a ticked box of the plan that awaits approval. Normally a webhook reports the tick and names the
 // person. A box that has been ticked for a while without effect means that the webhook was lost. A recent tick is left
 // for the next sweep.
-func (s *Sweeper) ticks(ctx context.Context, t *state.Task) error {
+func (s *Sweeper) reportLostTick(ctx context.Context, t *state.Task) error {
 	p := t.NewestPlan()
 	if !t.Phase.AwaitsApproval() || p == nil || !p.Open() {
 		return nil
@@ -28,7 +28,7 @@ func (s *Sweeper) ticks(ctx context.Context, t *state.Task) error {
 		return fmt.Errorf("read the boxes of a plan: %w", err)
 	}
 	c := st.Comment
-	if st.Deleted || comment.BodyHash(c.Body) != p.BodyHash || len(comment.Ticked(c.Body, p.Hash)) == 0 || s.cfg.Now().Sub(c.EditedAt) < lookBack {
+	if st.Deleted || comment.BodyHash(c.Body) != p.BodyHash || len(comment.Ticked(c.Body, p.Hash)) == 0 || s.cfg.Now().Sub(c.EditedAt) < readOverlap {
 		return nil
 	}
 	return s.report(ctx, t, []event.Event{{

@@ -12,10 +12,10 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// planned returns a land whose task waits with a posted plan.
-func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
+// postedPlan returns a sweepWorld whose task waits with a posted plan.
+func postedPlan(t *testing.T) (l *sweepWorld, plan *state.Plan, body string) {
 	t.Helper()
-	l = long(t)
+	l = longDiscussion(t)
 	repoSettings := settings.Default()
 	l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: repoSettings, Visible: true, Branch: state.Branch{Name: "b", Base: "main"}}}})
 	run := l.happen(event.Event{Task: l.key, Payload: event.ConditionChanged{}}).Run.ID
@@ -35,8 +35,8 @@ func planned(t *testing.T) (l *land, plan *state.Plan, body string) {
 	return l, task.NewestPlan(), body
 }
 
-// TestTicksThatNoWebhookToldOf: a box that has been ticked for a while without effect is reported without a person.
-func TestTicksThatNoWebhookToldOf(t *testing.T) {
+// TestLostTicksAreReported: a box that has been ticked for a while without effect is reported without a person.
+func TestLostTicksAreReported(t *testing.T) {
 	t.Parallel()
 	ticked := func(body string) string { return strings.Replace(body, "[ ]", "[x]", 1) }
 	for name, c := range map[string]struct {
@@ -54,7 +54,7 @@ func TestTicksThatNoWebhookToldOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, plan, body := planned(t)
+			l, plan, body := postedPlan(t)
 			l.ahead.Store(int64(-c.ago))
 			if edited := c.edit(body); edited != body {
 				check(t, l.ada.EditComment(full, plan.Comment, edited))

@@ -31,9 +31,9 @@ func (s *Sweeper) isLabeled(i forge.Issue) bool {
 	return false
 }
 
-// triggers reports issues that have errand's assignee or label and no task. The issue's events show who set it, and
+// reportLostTriggers reports issues that have errand's assignee or label and no task. The issue's events show who set it, and
 // that person's permission counts. An unreadable issue does not affect the others.
-func (s *Sweeper) triggers(ctx context.Context, installation int64, r state.Repo) error {
+func (s *Sweeper) reportLostTriggers(ctx context.Context, installation int64, r state.Repo) error {
 	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
 	type want struct {
 		filter        forge.IssueFilter

@@ -18,14 +18,14 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestAThumbIsReportedUntilTheStoreTakesIt: a 👍 that the store rejected, even repeatedly, is reported again, and
+// TestThumbIsReportedUntilStored: a 👍 that the store rejected, even repeatedly, is reported again, and
 // earlier ones take effect once.
-func TestAThumbIsReportedUntilTheStoreTakesIt(t *testing.T) {
+func TestThumbIsReportedUntilStored(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
 		l.waits(task, 7, 100, "IC_1")
 		eve, now := state.Person{ID: 6, Login: "eve"}, time.Now()
-		g := &thumbs{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
+		g := &fakeReactions{by: map[string][]forge.Reaction{"IC_1": {{Node: "R_2", By: ada, At: now}, {Node: "R_1", By: eve, At: now.Add(-time.Second)}}}}
 		failures := 0
 		l.refuse = func(e event.Event) error {
 			if e.Kind() == event.KindThumb && e.By == ada && failures < 3 {
@@ -35,7 +35,7 @@ func TestAThumbIsReportedUntilTheStoreTakesIt(t *testing.T) {
 			return nil
 		}
 		polling(t, l, g)
-		pass(5 * time.Minute)
+		advance(5 * time.Minute)
 		taken := map[string]int{}
 		for _, e := range l.reported(event.KindThumb) {
 			taken[e.By.Login]++
@@ -57,8 +57,8 @@ func TestAThumbIsReportedUntilTheStoreTakesIt(t *testing.T) {
 	})
 }
 
-// TestADeletedPlanIsReportedUntilTheStoreTakesIt: a deleted plan comment is reported until the store accepts the event.
-func TestADeletedPlanIsReportedUntilTheStoreTakesIt(t *testing.T) {
+// TestDeletedPlanIsReportedUntilStored: a deleted plan comment is reported until the store accepts the event.
+func TestDeletedPlanIsReportedUntilStored(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := newLife(t)
 		l.waits(task, 7, 100, "IC_1")
@@ -70,8 +70,8 @@ func TestADeletedPlanIsReportedUntilTheStoreTakesIt(t *testing.T) {
 			}
 			return nil
 		}
-		polling(t, l, &thumbs{gone: []string{"IC_1"}})
-		pass(2 * time.Minute)
+		polling(t, l, &fakeReactions{gone: []string{"IC_1"}})
+		advance(2 * time.Minute)
 		if p := l.task().NewestPlan(); p.Stale != state.StaleDeleted || failures != 2 {
 			t.Errorf("after %d failures the plan is stale because %q", failures, p.Stale)
 		}
@@ -92,14 +92,14 @@ func (i *failingInbox) Insert(ctx context.Context, guid, event string, payload [
 	return i.inserter.Insert(ctx, guid, event, payload)
 }
 
-// reviewable returns a land whose task has a pull request, after one sweep that read everything.
-func reviewable(t *testing.T, opened func(l *land, number int)) (*land, int, *time.Time) {
+// reviewable returns a sweepWorld whose task has a pull request, after one sweep that read everything.
+func reviewable(t *testing.T, opened func(l *sweepWorld, number int)) (*sweepWorld, int, *time.Time) {
 	t.Helper()
-	l := long(t)
+	l := longDiscussion(t)
 	now := time.Now()
 	l.cfg.Now = func() time.Time { return now }
 	l.sweeper = watch.NewSweeper(l.cfg)
-	check(t, second(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
+	check(t, errOf(l.sim.As("bob").PushCommit(full, simgithub.Commit{Branch: "errand/1", Message: "Mend it", Files: map[string]string{"a": "b\n"}})))
 	p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1"})
 	check(t, err)
 	repoSettings := settings.Default()
@@ -109,19 +109,19 @@ func reviewable(t *testing.T, opened func(l *land, number int)) (*land, int, *ti
 	return l, p.Number, &now
 }
 
-func openedNow(l *land, number int) {
+func openedNow(l *sweepWorld, number int) {
 	l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: number, State: "open"}}})
 }
 
 // sweepAt advances the clocks of errand and GitHub and sweeps.
-func (l *land) sweepAt(now *time.Time, after time.Duration) {
+func (l *sweepWorld) sweepAt(now *time.Time, after time.Duration) {
 	l.t.Helper()
 	*now = now.Add(after)
 	l.ahead.Add(int64(after))
 	check(l.t, l.sweeper.SweepState(l.t.Context()))
 }
 
-func (l *land) guids() (list []string) {
+func (l *sweepWorld) guids() (list []string) {
 	l.t.Helper()
 	pending, err := l.PendingDeliveries(l.t.Context(), 10)
 	check(l.t, err)
@@ -131,9 +131,9 @@ func (l *land) guids() (list []string) {
 	return list
 }
 
-// TestWordsAreFoundAfterLooksThatFailed: failed reads do not count: the next successful one finds all comments since
+// TestCommentsAreFoundAfterFailedReads: failed reads do not count: the next successful one finds all comments since
 // the last successful one.
-func TestWordsAreFoundAfterLooksThatFailed(t *testing.T) {
+func TestCommentsAreFoundAfterFailedReads(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
 		"the issue":            `/issues/1$`,
@@ -176,11 +176,11 @@ func TestWordsAreFoundAfterLooksThatFailed(t *testing.T) {
 	}
 }
 
-// TestWordsAreFoundAfterTheStoreFailed: comments that could not be stored are found again.
-func TestWordsAreFoundAfterTheStoreFailed(t *testing.T) {
+// TestCommentsAreFoundAfterStoreFailures: comments that could not be stored are found again.
+func TestCommentsAreFoundAfterStoreFailures(t *testing.T) {
 	t.Parallel()
 	l, number, now := reviewable(t, openedNow)
-	inbox := &failingInbox{inserter: inserter{l.life}, left: 4}
+	inbox := &failingInbox{inserter: inserter{l.storeWorld}, left: 4}
 	l.cfg.Inbox = inbox
 	l.sweeper = watch.NewSweeper(l.cfg)
 	l.sweepAt(now, time.Second)
@@ -201,7 +201,7 @@ func TestWordsAreFoundAfterTheStoreFailed(t *testing.T) {
 // made meanwhile are found, however often the issue was read.
 func TestEarlyReviewsAreFound(t *testing.T) {
 	t.Parallel()
-	l, number, now := reviewable(t, func(*land, int) {})
+	l, number, now := reviewable(t, func(*sweepWorld, int) {})
 	l.sweepAt(now, time.Second)
 	k, err := l.sim.As("bob").Comment(full, number, "@errand look again")
 	check(t, err)

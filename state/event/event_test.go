@@ -111,8 +111,8 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// TestNoFieldOfAPayloadHidesOneOfTheEvent checks that the flat object has every name once.
-func TestNoFieldOfAPayloadHidesOneOfTheEvent(t *testing.T) {
+// TestPayloadFieldsDifferFromEventFields checks that the flat object has every name once.
+func TestPayloadFieldsDifferFromEventFields(t *testing.T) {
 	t.Parallel()
 	envelopes := names(t, Event{})
 	for kind, decode := range decoders {

@@ -17,7 +17,7 @@ func checkCandidate(c *change) {
 	k.Permission = c.e.Permission
 	p := c.planByComment(k.Comment)
 	if p == nil { // the result of posting this comment may not be stored yet; the check waits for it
-		p = planNamed(c, k.Named)
+		p = planByShortHash(c, k.Named)
 	}
 	if p == nil || p.Approved() {
 		return
@@ -39,7 +39,7 @@ func clearUnseenTick(c *change, p *state.Plan) {
 	if !p.Open() || p.Approved() || c.e.Approving {
 		return
 	}
-	c.untickJob(p.Comment)
+	c.enqueueUntick(p.Comment)
 	if key := fmt.Sprintf("no-%s-%s", p.Short(), state.RejectedUnknownPerson); c.markOnce(key) {
 		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: state.RejectedUnknownPerson, Hash: p.Hash})
 	}
@@ -53,11 +53,11 @@ func rejectLateThumb(c *change) {
 	}
 	k := *c.e.Candidate()
 	k.By, k.Permission, k.Hash = c.e.By, c.e.Permission, p.Hash
-	reject(c, k, state.RejectedChangeRequested)
+	rejectApproval(c, k, state.RejectedChangeRequested)
 }
 
-// rejectQuoted answers, once per revision, that a command in a quote, in code or in other markup does not count.
-func rejectQuoted(c *change) {
+// replyQuotedCommand answers, once per revision, that a command in a quote, in code or in other markup does not count.
+func replyQuotedCommand(c *change) {
 	if key := "no-" + state.ShortHash(c.newestHash()) + "-" + state.RejectedQuoted; c.markOnce(key) {
 		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: state.RejectedQuoted, By: c.e.By, Hash: c.newestHash()})
 	}
@@ -73,27 +73,27 @@ func (c *change) planByComment(id int64) *state.Plan {
 	return nil
 }
 
-// planNamed returns the revision whose hash begins with short, or nil.
-func planNamed(c *change, short string) *state.Plan {
+// planByShortHash returns the revision whose hash begins with short, or nil.
+func planByShortHash(c *change, short string) *state.Plan {
 	for i := range c.t.Plans {
-		if p := &c.t.Plans[i]; short != "" && hashNames(short, p.Hash) {
+		if p := &c.t.Plans[i]; short != "" && hashMatches(short, p.Hash) {
 			return p
 		}
 	}
 	return nil
 }
 
-// checkCommand starts the check of an `approve`. One without a hash refers to the newest revision, if that had been
+// checkApproveCommand starts the check of an `approve`. One without a hash refers to the newest revision, if that had been
 // posted long enough before.
-func checkCommand(c *change) {
+func checkApproveCommand(c *change) {
 	p, m := c.t.NewestPlan(), c.e.Comment()
 	k := state.Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
 	k.By, k.Permission, k.Via = c.e.By, c.e.Permission, state.ViaCommand
 	k.Given, k.Delivery, k.With, k.Choice = m.At, c.e.Delivery, c.o.With, c.o.Choice
 	k.Node, k.CommentHash = m.Node, state.CommentHash(m.Body)
 	k.Kind, k.Hash = p.Kind, p.Hash
-	if reason := orderRefusal(c, p, k); reason != "" {
-		reject(c, k, reason)
+	if reason := commandRejection(c, p, k); reason != "" {
+		rejectApproval(c, k, reason)
 		return
 	}
 	if k.With != "" && k.Kind == state.PlanPublish {
@@ -103,10 +103,10 @@ func checkCommand(c *change) {
 	checkApproval(c, k)
 }
 
-// orderRefusal returns the reason why a written approval does not count according to the store, or "".
-func orderRefusal(c *change, p *state.Plan, k state.Candidate) string {
+// commandRejection returns the reason why a written approval does not count according to the store, or "".
+func commandRejection(c *change, p *state.Plan, k state.Candidate) string {
 	switch {
-	case k.Named != "" && !hashNames(k.Named, p.Hash):
+	case k.Named != "" && !hashMatches(k.Named, p.Hash):
 		return state.RejectedOldHash
 	case k.Choice > len(p.Approaches):
 		return state.RejectedUnknownChoice
@@ -120,8 +120,8 @@ func orderRefusal(c *change, p *state.Plan, k state.Candidate) string {
 	return ""
 }
 
-// hashNames reports whether named, which has at least 7 digits, is a prefix of hash or the reverse.
-func hashNames(named, hash string) bool {
+// hashMatches reports whether named, which has at least 7 digits, is a prefix of hash or the reverse.
+func hashMatches(named, hash string) bool {
 	if len(named) < len(hash) {
 		return len(named) >= namedDigits && hash[:len(named)] == named
 	}
@@ -146,15 +146,17 @@ func checkApproval(c *change, k state.Candidate) {
 	c.enqueue(j)
 }
 
-// maxWaited is the maximum number of times that an approval waits for comments that are being vetted, since anybody can
+// maxApprovalDelays is the maximum number of times that an approval waits for comments that are being vetted, since anybody can
 // always add more.
-const maxWaited = 10
+const maxApprovalDelays = 10
 
 // hasUnvettedComments reports whether comments that may ask for a change are being vetted, so that the approval must wait.
-func hasUnvettedComments(c *change) bool { return c.e.Unvetted && c.e.Candidate().Waited < maxWaited }
+func hasUnvettedComments(c *change) bool {
+	return c.e.Unvetted && c.e.Candidate().Waited < maxApprovalDelays
+}
 
-// checkLater repeats the check of an approval when the comments before it have been vetted.
-func checkLater(c *change) {
+// delayApprovalCheck repeats the check of an approval when the comments before it have been vetted.
+func delayApprovalCheck(c *change) {
 	k := *c.e.Candidate()
 	k.Waited++
 	j := c.job(state.JobApprove, state.LaneControl, fmt.Sprintf("approve-%s-%s-%d-%d-waited", state.ShortHash(k.Hash), k.Via, k.By.ID, k.Given.Unix()))
@@ -162,44 +164,44 @@ func checkLater(c *change) {
 	c.enqueue(j)
 }
 
-// untick clears a tick that does not count. A tick by a user without write access is counted.
-func untick(c *change) {
-	if !allowed(c) {
+// clearTick clears a tick that does not count. A tick by a user without write access is counted.
+func clearTick(c *change) {
+	if !isAuthorized(c) {
 		c.t.Ignored++
 	}
 	id := c.e.Comment().ID
 	if p := c.planByComment(id); p == nil || p.Stale != "" {
 		return
 	}
-	c.untickJob(id)
+	c.enqueueUntick(id)
 }
 
-func (c *change) untickJob(comment int64) {
+func (c *change) enqueueUntick(comment int64) {
 	j := c.job(state.JobUntick, state.LaneControl, fmt.Sprintf("untick-%d-%d", comment, c.t.Version))
 	j.Args.Comment = comment
 	c.enqueue(j)
 }
 
-// reject handles an approval that does not count. It answers people with write access once per revision and reason; other
+// rejectApproval handles an approval that does not count. It answers people with write access once per revision and reason; other
 // people and bots get no answer, and their approvals are counted.
-func reject(c *change, k state.Candidate, why string) {
-	if why == state.StaleEdited || why == state.StaleIssueChanged || why == state.StaleDeleted {
+func rejectApproval(c *change, k state.Candidate, reason string) {
+	if reason == state.StaleEdited || reason == state.StaleIssueChanged || reason == state.StaleDeleted {
 		if p := c.planByHash(k.Hash); p != nil {
-			p.Stale = firstNonEmpty(p.Stale, why)
-			if why == state.StaleDeleted {
+			p.Stale = firstNonEmpty(p.Stale, reason)
+			if reason == state.StaleDeleted {
 				p.CommentURL = ""
 			}
 		}
 	}
-	if k.Via == state.ViaBox && why != state.RejectedUnticked { // if the box is ticked now, that is another approval
-		c.untickJob(k.Comment)
+	if k.Via == state.ViaBox && reason != state.RejectedUnticked { // if the box is ticked now, that is another approval
+		c.enqueueUntick(k.Comment)
 	}
 	if k.By.Bot || !k.Permission.CanWrite() {
 		c.t.Ignored++
 		return
 	}
-	if key := fmt.Sprintf("no-%s-%s", state.ShortHash(k.Hash), why); c.markOnce(key) {
-		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: why, By: k.By, Hash: c.newestHash()})
+	if key := fmt.Sprintf("no-%s-%s", state.ShortHash(k.Hash), reason); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: reason, By: k.By, Hash: c.newestHash()})
 	}
 }
 
@@ -213,7 +215,7 @@ func (c *change) newestHash() string {
 func (c *change) planByHash(hash string) *state.Plan { return c.t.PlanByHash(hash) }
 
 // markStale closes a revision for good and says so, once. Without a hash it is the revision of the event's comment.
-func (c *change) markStale(hash, why string) {
+func (c *change) markStale(hash, reason string) {
 	p := c.planByHash(hash)
 	if p == nil && c.e.Comment() != nil {
 		p = c.planByComment(c.e.Comment().ID)
@@ -221,9 +223,9 @@ func (c *change) markStale(hash, why string) {
 	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() || p.Kind != c.t.NewestPlan().Kind || p.Approved() {
 		return
 	}
-	p.Stale = why
-	if key := fmt.Sprintf("no-%s-%s", p.Short(), why); c.markOnce(key) {
-		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: why, By: c.e.By, Hash: p.Hash})
+	p.Stale = reason
+	if key := fmt.Sprintf("no-%s-%s", p.Short(), reason); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: reason, By: c.e.By, Hash: p.Hash})
 	}
 }
 
@@ -240,7 +242,7 @@ func startApproved(c *change) {
 	}
 	c.t.Approval = &a
 	if a.With != "" {
-		c.feedback(state.Feedback{ID: conditionOf(a), Kind: "condition", By: a.By, At: a.Given, Body: a.With})
+		c.feedback(state.Feedback{ID: conditionID(a), Kind: "condition", By: a.By, At: a.Given, Body: a.With})
 	}
 	if a.Kind == state.PlanPreliminary {
 		c.enterPhase(state.PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+state.ShortHash(a.Hash))
@@ -270,8 +272,8 @@ func revokeApproval(c *change) {
 	if a.Kind == state.PlanPreliminary {
 		phase = state.PhaseAwaitingPreliminaryApproval
 	}
-	unapprove(c)
-	forgetThumbs(c)
+	removeApproval(c)
+	reprocessThumbs(c)
 	c.enterPhase(phase, "the approval of @"+a.By.Login+" is no longer valid")
 	clearBox(c, p, a)
 	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), of[event.ApprovalRejected](c).Rejection, a.By.ID)
@@ -283,26 +285,26 @@ func revokeApproval(c *change) {
 // clearBox clears the box of an approval that is no longer valid, so that somebody else can tick it.
 func clearBox(c *change, p *state.Plan, a *state.Approval) {
 	if a.Via == state.ViaBox && of[event.ApprovalRejected](c).Rejection != state.RejectedUnticked {
-		c.untickJob(p.Comment)
+		c.enqueueUntick(p.Comment)
 	}
 }
 
-// forgetThumbs lets every 👍 be processed again: those given besides a withdrawn approval did not count then, and may
+// reprocessThumbs lets every 👍 be processed again: those given besides a withdrawn approval did not count then, and may
 // count now.
-func forgetThumbs(c *change) {
+func reprocessThumbs(c *change) {
 	c.t.SeenIDs = slices.DeleteFunc(c.t.SeenIDs, func(id string) bool { return strings.HasPrefix(id, "thumb:") })
 }
 
-// unapprove removes the approval with its condition. The one before it is valid again: a detailed plan is based on an
+// removeApproval removes the approval with its condition. The one before it is valid again: a detailed plan is based on an
 // approved preliminary one.
-func unapprove(c *change) {
+func removeApproval(c *change) {
 	a := c.t.Approval
 	c.t.Approval = a.Before
-	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == "condition" && f.ID == conditionOf(*a) })
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == "condition" && f.ID == conditionID(*a) })
 }
 
-// conditionOf returns the feedback ID of an approval's condition.
-func conditionOf(a state.Approval) string { return "with:" + a.Hash }
+// conditionID returns the feedback ID of an approval's condition.
+func conditionID(a state.Approval) string { return "with:" + a.Hash }
 
 // postReminder posts a reminder that a plan is not approved yet.
 func postReminder(c *change) {

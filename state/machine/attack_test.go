@@ -14,7 +14,7 @@ import (
 
 // Conditions of an approval are in every later prompt. They are not feedback that waits for a run: the next plan can be
 // approved, and no round begins because of them.
-func TestConditionsAreNoChangeRequest(t *testing.T) {
+func TestApprovalConditionIsNotAChangeRequest(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
@@ -57,7 +57,7 @@ func TestConditionsAreNoChangeRequest(t *testing.T) {
 }
 
 // On a public repository anybody may submit a review, in any phase.
-func TestOutsidersReviewReachesNobody(t *testing.T) {
+func TestReviewWithoutWriteAccessIsIgnored(t *testing.T) {
 	t.Parallel()
 	for _, phase := range state.Phases() {
 		l := newLife(t)
@@ -100,7 +100,7 @@ func (l *life) comment(verbs ...state.Verb) {
 }
 
 // While one person's approval is being executed, another person's withdrawn 👍 has no effect.
-func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
+func TestOtherPersonsWithdrawnThumbHasNoEffect(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
@@ -121,9 +121,9 @@ func TestWithdrawnThumbOfSomebodyElse(t *testing.T) {
 }
 
 // A 👍 that did not count besides a counted approval may count after that is withdrawn; no other event is applied twice.
-func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
+func TestOtherThumbsCountAfterWithdrawal(t *testing.T) {
 	t.Parallel()
-	for name, why := range map[string]string{"a 👍": state.RejectedRevoked, "a tick": state.RejectedUnticked, "a deleted comment": state.RejectedCommentDeleted, "an edited comment": state.RejectedCommentEdited} {
+	for name, reason := range map[string]string{"a 👍": state.RejectedRevoked, "a tick": state.RejectedUnticked, "a deleted comment": state.RejectedCommentDeleted, "an edited comment": state.RejectedCommentEdited} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
@@ -131,7 +131,7 @@ func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
 			l.do(event.Event{ID: "thumb:R_1", By: writer, Permission: state.PermissionWrite, Payload: event.Thumb{Candidate: &state.Candidate{Comment: l.task.Plans[0].Comment, Approval: state.Approval{Via: state.ViaReaction}}}})
 			l.task.SeenIDs = append(l.task.SeenIDs, "thumb:R_1", "comment:5")
 			l.approve()
-			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ApprovalRejected{Rejection: why, Candidate: state.Candidate{Approval: *l.task.Approval}}})
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ApprovalRejected{Rejection: reason, Candidate: state.Candidate{Approval: *l.task.Approval}}})
 			l.want(state.PhaseAwaitingPreliminaryApproval)
 			if l.task.HasSeen("thumb:R_1") || !l.task.HasSeen("comment:5") {
 				t.Errorf("got known events %v", l.task.SeenIDs)
@@ -142,7 +142,7 @@ func TestOtherThumbsCountAfterAWithdrawal(t *testing.T) {
 
 // Removing the assignment and assigning again immediately starts a new life, which shares nothing with the one that is
 // being stopped.
-func TestTriggeredAgainAtOnce(t *testing.T) {
+func TestImmediateRetriggerStartsNewLife(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -170,7 +170,7 @@ func jobOf(jobs []state.Job, kind state.JobKind) state.Job {
 }
 
 // After a stop, comments on the issue are discussion. A message to errand continues the task.
-func TestStoppedStaysStopped(t *testing.T) {
+func TestStoppedTaskIgnoresDiscussion(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -184,7 +184,7 @@ func TestStoppedStaysStopped(t *testing.T) {
 }
 
 // However often one comment stops and retries, the last command has its job.
-func TestManyOrdersInOneComment(t *testing.T) {
+func TestLastOfManyCommandsHasAJob(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -205,7 +205,7 @@ func TestManyOrdersInOneComment(t *testing.T) {
 }
 
 // Which written approvals are checked against GitHub.
-func TestApproveOrders(t *testing.T) {
+func TestApproveCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		order state.Order
@@ -257,7 +257,7 @@ func verbs(t *testing.T) (list []state.Verb) {
 }
 
 // Every command by a user with write access gets some answer in every phase.
-func TestNoSilence(t *testing.T) {
+func TestEveryCommandIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, phase := range state.Phases() {
 		for _, verb := range verbs(t) {
@@ -276,7 +276,7 @@ func TestNoSilence(t *testing.T) {
 }
 
 // A task that would continue automatically does not after a stop, until a person continues it.
-func TestStopHolds(t *testing.T) {
+func TestStoppedTaskDoesNotContinueByItself(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		before func(l *life)

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// unaided applies all events except people's until the task rests, and counts the launches.
-func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
+// runWithoutPeople applies all events except people's until the task rests, and counts the launches.
+func runWithoutPeople(l *life, result func(*state.Run) state.RunResult) (launches int) {
 	l.t.Helper()
 	for range 2000 {
 		switch {
@@ -39,7 +39,7 @@ func unaided(l *life, result func(*state.Run) state.RunResult) (launches int) {
 }
 
 // Without an action by people, agents are launched a limited number of times, whatever fails, because they cost money.
-func TestLaunchesAreBounded(t *testing.T) {
+func TestLaunchesWithoutPeopleAreLimited(t *testing.T) {
 	t.Parallel()
 	lost := state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable}
 	flips := 0
@@ -69,7 +69,7 @@ func TestLaunchesAreBounded(t *testing.T) {
 		l.end(state.RunResult{Text: "Steps.", Outcome: "build"})
 		l.postPlan(12)
 		l.approve()
-		if n := unaided(l, result); n > maxUnasked {
+		if n := runWithoutPeople(l, result); n > maxUnattendedLaunches {
 			t.Errorf("%s: got %d launches, then phase %s", name, n, l.task.Phase)
 		}
 		if p := l.task.Phase; p != state.PhaseFailed && p != state.PhasePROpen {
@@ -80,7 +80,7 @@ func TestLaunchesAreBounded(t *testing.T) {
 
 // Anybody who closes issues on a public repository pokes blocked tasks; however often, only one check is queued at a
 // time.
-func TestPokesMakeOneLook(t *testing.T) {
+func TestOneRecheckIsQueuedAtATime(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -99,7 +99,7 @@ func TestPokesMakeOneLook(t *testing.T) {
 }
 
 // The cost of a stopped run is counted once.
-func TestStoppedRunsCost(t *testing.T) {
+func TestCostOfStoppedRunIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -118,7 +118,7 @@ func TestStoppedRunsCost(t *testing.T) {
 }
 
 // A task that stopped at its cap continues when the cap is raised.
-func TestBudgetGoesOn(t *testing.T) {
+func TestRaisedBudgetContinuesTask(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -133,7 +133,7 @@ func TestBudgetGoesOn(t *testing.T) {
 }
 
 // Times reported by a VM cannot exceed the limits on agent activity and on waits.
-func TestClocksOfVMs(t *testing.T) {
+func TestWrongVMClocksAreCorrected(t *testing.T) {
 	t.Parallel()
 	for name, off := range map[string]time.Duration{"right": 0, "slow": -100 * 24 * time.Hour, "fast": 100 * 24 * time.Hour} {
 		l := newLife(t)
@@ -153,7 +153,7 @@ func TestClocksOfVMs(t *testing.T) {
 }
 
 // Progress events and comments by users without write access do not use up GitHub's rate limit.
-func TestStatusIsNoStorm(t *testing.T) {
+func TestStatusUpdatesAreRateLimited(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -176,11 +176,11 @@ func TestStatusIsNoStorm(t *testing.T) {
 }
 
 // Interrupted checks run again automatically, without an agent, unless the work was lost with its VM.
-func TestInterruptedChecks(t *testing.T) {
+func TestInterruptedChecksAreRepeated(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[state.RunStatus]state.RunKind{state.StatusLost: state.RunCheck, state.StatusVMLost: state.RunImplement} {
 		l := newLife(t)
-		l.checking()
+		l.runChecks()
 		l.end(state.RunResult{Class: state.RunRetryable, Status: status})
 		l.want(state.PhaseInterrupted)
 		l.do(event.Event{Payload: event.NewDue("resume", "")})

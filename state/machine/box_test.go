@@ -8,13 +8,13 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// tick is a person's tick in the box of a revision, as reported by its webhook.
-func tick(by state.Person, may state.Permission, comment int64, hash string) event.Event {
+// tickedBox is a person's tick in the box of a revision, as reported by its webhook.
+func tickedBox(by state.Person, may state.Permission, comment int64, hash string) event.Event {
 	return event.Event{By: by, Permission: may, Payload: event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: comment}, Candidate: &state.Candidate{Comment: comment, Named: state.ShortHash(hash), Approval: state.Approval{Via: state.ViaBox}}}}
 }
 
-// checked returns the approvals that the last event checks against GitHub.
-func (l *life) checked() (list []*state.Candidate) {
+// candidates returns the approvals that the last event checks against GitHub.
+func (l *life) candidates() (list []*state.Candidate) {
 	for _, j := range l.jobs {
 		if j.Kind == state.JobApprove {
 			list = append(list, j.Candidate)
@@ -23,9 +23,9 @@ func (l *life) checked() (list []*state.Candidate) {
 	return list
 }
 
-// TestTickBeforeItsCommentIsKnown: people can tick the box of a plan whose comment errand does not know yet, because the answer to
+// TestTickBeforeCommentIsStored: people can tick the box of a plan whose comment errand does not know yet, because the answer to
 // posting it was lost, or the store could not be written. No webhook comes again, so that tick has to be kept until it is known.
-func TestTickBeforeItsCommentIsKnown(t *testing.T) {
+func TestTickBeforeCommentIsStored(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		by      state.Person
@@ -59,9 +59,9 @@ func TestTickBeforeItsCommentIsKnown(t *testing.T) {
 			case c.another:
 				hash = "0123456789"
 			}
-			l.do(tick(c.by, c.may, 99, hash))
+			l.do(tickedBox(c.by, c.may, 99, hash))
 			l.want(state.PhaseAwaitingPreliminaryApproval)
-			got := l.checked()
+			got := l.candidates()
 			if len(got) > 0 != c.checks {
 				t.Fatalf("got checks %v, want some: %v", got, c.checks)
 			}
@@ -72,8 +72,8 @@ func TestTickBeforeItsCommentIsKnown(t *testing.T) {
 	}
 }
 
-// TestTickOfWhichNoWebhookTold: whose tick it was cannot be known, so it approves nothing; people are told, and the box is emptied.
-func TestTickOfWhichNoWebhookTold(t *testing.T) {
+// TestTickWithoutWebhookIsCleared: whose tick it was cannot be known, so it approves nothing; people are told, and the box is emptied.
+func TestTickWithoutWebhookIsCleared(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		set  func(*life)
@@ -103,13 +103,13 @@ func TestTickOfWhichNoWebhookTold(t *testing.T) {
 				}
 				l.do(e)
 				l.want(phase)
-				if got := l.made(state.JobUntick); got != c.want {
+				if got := l.enqueued(state.JobUntick); got != c.want {
 					t.Errorf("time %d: got a cleared box %v, want %v", i+1, got, c.want)
 				}
 				told := slices.ContainsFunc(l.jobs, func(j state.Job) bool {
 					return j.Kind == state.JobPost && j.Post.Kind == state.PostNotCounted && j.Post.Reason == state.RejectedUnknownPerson && j.Post.By == state.Person{}
 				})
-				if told != want || l.made(state.JobApprove) {
+				if told != want || l.enqueued(state.JobApprove) {
 					t.Errorf("time %d: got a comment %v, want %v; jobs %v", i+1, told, want, kindsOf(l.jobs))
 				}
 			}
@@ -121,7 +121,7 @@ func TestTickOfWhichNoWebhookTold(t *testing.T) {
 }
 
 // The comment of a plan is found with a ticked box, after the outcome of posting it was unknown.
-func TestTickInACommentThatIsFound(t *testing.T) {
+func TestTickInCommentFoundLater(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		ticked, approving, early bool
@@ -148,16 +148,16 @@ func TestTickInACommentThatIsFound(t *testing.T) {
 			if c.early != (l.task.Phase == state.PhasePreliminaryPlanning) {
 				t.Errorf("got phase %s", l.task.Phase)
 			}
-			if got := l.made(state.JobUntick); got != c.untick || got != l.made(state.JobPost) {
-				t.Errorf("got a cleared box %v and a comment %v, want %v", got, l.made(state.JobPost), c.untick)
+			if got := l.enqueued(state.JobUntick); got != c.untick || got != l.enqueued(state.JobPost) {
+				t.Errorf("got a cleared box %v and a comment %v, want %v", got, l.enqueued(state.JobPost), c.untick)
 			}
 		})
 	}
 }
 
-// TestTickThatHoldsNoMoreIsTakenBack: whoever ticked a box lost the permission before the start. The box stays ticked on GitHub, so that
+// TestInvalidTickIsCleared: whoever ticked a box lost the permission before the start. The box stays ticked on GitHub, so that
 // nobody else could tick it.
-func TestTickThatHoldsNoMoreIsTakenBack(t *testing.T) {
+func TestInvalidTickIsCleared(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		via    state.ApprovalVia
@@ -178,7 +178,7 @@ func TestTickThatHoldsNoMoreIsTakenBack(t *testing.T) {
 			l.want(state.PhasePlanning)
 			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ApprovalRejected{Rejection: c.why, Candidate: state.Candidate{Approval: a}}})
 			l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
-			if got := l.made(state.JobUntick); got != c.untick {
+			if got := l.enqueued(state.JobUntick); got != c.untick {
 				t.Errorf("got a cleared box %v, want %v", got, c.untick)
 			}
 		})

@@ -28,7 +28,7 @@ func ask(id, question string) state.Call {
 }
 
 // A repeated call, whose answer was lost, counts once.
-func TestCallsCountOnce(t *testing.T) {
+func TestRepeatedCallCountsOnce(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -39,13 +39,13 @@ func TestCallsCountOnce(t *testing.T) {
 	if len(l.task.Notes) != 1 || len(l.task.Proposed) != 1 || l.task.Proposed[0].N != 1 || len(l.task.Run.Calls) != 2 {
 		t.Errorf("got notes %v, proposals %v, calls %v", l.task.Notes, l.task.Proposed, l.task.Run.Calls)
 	}
-	if why := l.task.CallRejection(l.task.Run.ID, note("one", state.NoteFact, "x")); why != "" {
-		t.Errorf("got a rejected repetition, want it accepted: %s", why)
+	if reason := l.task.CallRejection(l.task.Run.ID, note("one", state.NoteFact, "x")); reason != "" {
+		t.Errorf("got a rejected repetition, want it accepted: %s", reason)
 	}
 }
 
 // Calls for a run other than the active one are dropped.
-func TestCallsOfOthers(t *testing.T) {
+func TestCallsOfOtherRunsAreDropped(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -63,7 +63,7 @@ func TestCallsOfOthers(t *testing.T) {
 }
 
 // However many calls an agent makes, the task stays small, and decisions are dropped last.
-func TestCallsAreBounded(t *testing.T) {
+func TestCallsAreLimited(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -92,7 +92,7 @@ func TestCallsAreBounded(t *testing.T) {
 }
 
 // A question that was asked with the tool is posted however the run ends.
-func TestQuestionHolds(t *testing.T) {
+func TestQuestionIsPostedHoweverTheRunEnds(t *testing.T) {
 	t.Parallel()
 	for name, res := range map[string]state.RunResult{
 		"well":         {Status: state.StatusOK, Class: state.RunSucceeded, Outcome: "done", Text: "Done."},
@@ -121,7 +121,7 @@ func TestQuestionHolds(t *testing.T) {
 }
 
 // A run that asked and does not end is stopped, and its question is posted once.
-func TestAskedAndGoesOn(t *testing.T) {
+func TestRunThatAskedIsStopped(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -145,7 +145,7 @@ func TestAskedAndGoesOn(t *testing.T) {
 }
 
 // The finish tool's result overrides the run's last message, and does not turn a failure into a success.
-func TestFinishWins(t *testing.T) {
+func TestFinishOverridesLastMessage(t *testing.T) {
 	t.Parallel()
 	said := state.Conclusion{Outcome: "done", Title: "From the tool", Summary: "Tool."}
 	l := newLife(t)
@@ -165,7 +165,7 @@ func TestFinishWins(t *testing.T) {
 }
 
 // A person with write access can have a proposed issue created, once; others cannot.
-func TestCreateProposed(t *testing.T) {
+func TestProposedIssueIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -178,11 +178,11 @@ func TestCreateProposed(t *testing.T) {
 		})
 	}
 	order(1, state.PermissionRead)
-	if l.task.Ignored != 1 || l.made(state.JobIssue) {
+	if l.task.Ignored != 1 || l.enqueued(state.JobIssue) {
 		t.Error("got an issue created for a user without write access, want none")
 	}
 	order(2, state.PermissionWrite)
-	if l.made(state.JobIssue) || !l.made(state.JobPost) {
+	if l.enqueued(state.JobIssue) || !l.enqueued(state.JobPost) {
 		t.Error("got a creation of, or no answer about, an unknown proposal; want an answer")
 	}
 	order(1, state.PermissionWrite)
@@ -193,19 +193,19 @@ func TestCreateProposed(t *testing.T) {
 		t.Errorf("got proposal %+v", p)
 	}
 	order(1, state.PermissionWrite)
-	if l.made(state.JobIssue) {
+	if l.enqueued(state.JobIssue) {
 		t.Error("got a second creation, want one")
 	}
 	l.do(event.Event{Payload: event.IssueCreated{N: 7, Issue: 13}})
 }
 
-// made reports whether the last event made a job of a kind.
-func (l *life) made(kind state.JobKind) bool {
+// enqueued reports whether the last event made a job of a kind.
+func (l *life) enqueued(kind state.JobKind) bool {
 	return strings.Contains(fmt.Sprint(kindsOf(l.jobs)), string(kind))
 }
 
 // Context calls are counted per run, apart from other calls, and nothing else of them is stored.
-func TestReadsAreBounded(t *testing.T) {
+func TestContextCallsAreLimited(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -215,8 +215,8 @@ func TestReadsAreBounded(t *testing.T) {
 	if r := l.task.Run; r.Reads != state.MaxReads || len(r.Calls) != 0 {
 		t.Errorf("got %d reads, calls %v", r.Reads, r.Calls)
 	}
-	if why := l.task.CallRejection(l.task.Run.ID, state.Call{ID: "one more", Tool: state.CallContext}); !strings.Contains(why, "50 times") {
-		t.Errorf("got refusal %q for one more call", why)
+	if reason := l.task.CallRejection(l.task.Run.ID, state.Call{ID: "one more", Tool: state.CallContext}); !strings.Contains(reason, "50 times") {
+		t.Errorf("got refusal %q for one more call", reason)
 	}
 	l.call(note("kept", state.NoteFact, "x"))
 	if len(l.task.Notes) != 1 {

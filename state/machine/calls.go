@@ -14,7 +14,7 @@ import (
 // acceptsCall reports whether the event's tool call is accepted and new.
 func acceptsCall(c *change) bool {
 	call := of[event.ToolCalled](c).Call
-	return thisRun(c) && !slices.Contains(c.t.Run.Calls, call.ID) && c.t.CallRejection(c.e.Run, call) == ""
+	return isActiveRun(c) && !slices.Contains(c.t.Run.Calls, call.ID) && c.t.CallRejection(c.e.Run, call) == ""
 }
 
 // storeCall stores an accepted tool call.
@@ -31,7 +31,7 @@ func storeCall(c *change) {
 		n := *call.Note
 		n.ID, n.Run, n.At = call.ID, r.ID, c.e.Now
 		c.t.Notes = append(c.t.Notes, n)
-		boundNotes(c)
+		limitNotes(c)
 	case call.Proposal != nil:
 		p := *call.Proposal
 		p.N, p.ID, p.Run, p.At = len(c.t.Proposed)+1, call.ID, r.ID, c.e.Now
@@ -40,13 +40,13 @@ func storeCall(c *change) {
 	case call.Result != nil:
 		r.Conclusion = call.Result
 		if call.Result.IsQuestion() {
-			c.scheduleDue(state.DueQuestion, r.ID, c.e.Now.Add(askGrace))
+			c.scheduleDue(state.DueQuestion, r.ID, c.e.Now.Add(questionGrace))
 		}
 	}
 }
 
-// boundNotes drops the oldest note beyond the limit; decisions are dropped last.
-func boundNotes(c *change) {
+// limitNotes drops the oldest note beyond the limit; decisions are dropped last.
+func limitNotes(c *change) {
 	if len(c.t.Notes) <= state.MaxNotes {
 		return
 	}
@@ -57,7 +57,7 @@ func boundNotes(c *change) {
 // mergeConclusion merges the conclusion that the run reported with a tool into its result. A question counts however the run
 // ended; a conclusion by the finish tool counts if the run ended successfully, or ran out of turns afterwards.
 func mergeConclusion(c *change) {
-	if c.result == nil || !thisRun(c) {
+	if c.result == nil || !isActiveRun(c) {
 		return
 	}
 	if res, ok := c.t.Run.WithConclusion(*c.result); ok {
@@ -71,15 +71,15 @@ func continuesAfterQuestion(c *change) bool {
 	return r != nil && r.ID == of[event.Due](c).Run && r.State == state.RunActive && r.Conclusion.IsQuestion()
 }
 
-// stopAndAsk stops a run that asked a question and has not ended, and posts the question.
-func stopAndAsk(c *change) {
-	said, run, kind := c.t.Run.Conclusion, c.t.Run.ID, c.t.Run.Kind
+// stopAndPostQuestion stops a run that asked a question and has not ended, and posts the question.
+func stopAndPostQuestion(c *change) {
+	conclusion, run, kind := c.t.Run.Conclusion, c.t.Run.ID, c.t.Run.Kind
 	c.dropRun("it asked a question and did not end")
 	c.t.Runs[len(c.t.Runs)-1].Class = state.RunSucceeded // it did all that was possible
 	if kind == state.RunPreliminary || kind == state.RunPlan {
-		c.dropTaken(run)
+		c.removeAnsweredFeedback(run)
 	}
-	c.askQuestion(state.Question{Text: said.Question, Kind: state.AskAgent, Options: said.Options})
+	c.askQuestion(state.Question{Text: conclusion.Question, Kind: state.AskAgent, Options: conclusion.Options})
 }
 
 // createIssue enqueues the creation of a proposed issue, once.
@@ -89,7 +89,7 @@ func createIssue(c *change) {
 	case p == nil:
 		c.reply(state.ReplyNoProposal)
 	case p.Issue != 0:
-		replyCreated(c, p, c.e.By, c.e.Comment())
+		replyIssueCreated(c, p, c.e.By, c.e.Comment())
 	default:
 		p.By = c.e.By
 		c.react("eyes")
@@ -111,7 +111,7 @@ func storeCreatedIssue(c *change) {
 	if created.OnPR {
 		asked = &state.Comment{ID: int64(p.N), OnPR: true}
 	}
-	replyCreated(c, p, p.By, asked)
+	replyIssueCreated(c, p, p.By, asked)
 }
 
 // replyIssueFailed answers the person who requested a proposed issue with the reason of the failure.
@@ -128,7 +128,7 @@ func replyIssueFailed(c *change) {
 	c.enqueuePost(fmt.Sprintf("issue-failed-%d-%d", n, c.t.Version+1), post)
 }
 
-func replyCreated(c *change, p *state.Proposal, to state.Person, asked *state.Comment) {
+func replyIssueCreated(c *change, p *state.Proposal, to state.Person, asked *state.Comment) {
 	post := state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: to, Items: []string{fmt.Sprint(p.N)}}
 	key := fmt.Sprintf("created-%d", p.N)
 	if asked != nil {
@@ -138,5 +138,5 @@ func replyCreated(c *change, p *state.Proposal, to state.Person, asked *state.Co
 	c.enqueuePost(key, post)
 }
 
-// askGrace is how long a run may continue after it asked people a question; then it is stopped.
-const askGrace = 3 * time.Minute
+// questionGrace is how long a run may continue after it asked people a question; then it is stopped.
+const questionGrace = 3 * time.Minute

@@ -51,16 +51,16 @@ func fill(v reflect.Value, depth int) {
 	}
 }
 
-// spoil changes everything that is reached through pointers, slices and maps, in place.
-func spoil(v reflect.Value) {
+// modify changes everything that is reached through pointers, slices and maps, in place.
+func modify(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			spoil(v.Elem())
+			modify(v.Elem())
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			spoil(v.Index(i))
+			modify(v.Index(i))
 		}
 	case reflect.Map:
 		for _, k := range v.MapKeys() {
@@ -73,7 +73,7 @@ func spoil(v reflect.Value) {
 		}
 		for i := range v.NumField() {
 			if f := v.Field(i); f.CanSet() {
-				spoil(f)
+				modify(f)
 			}
 		}
 	default:
@@ -83,8 +83,8 @@ func spoil(v reflect.Value) {
 	}
 }
 
-// TestCopy: a copy is equal, and nothing that is done to it is seen in what it was made of.
-func TestCopy(t *testing.T) {
+// TestClone: a copy is equal, and nothing that is done to it is seen in what it was made of.
+func TestClone(t *testing.T) {
 	t.Parallel()
 	var from state.Task
 	fill(reflect.ValueOf(&from).Elem(), 0)
@@ -96,7 +96,7 @@ func TestCopy(t *testing.T) {
 	if diff := cmp.Diff(&from, c); diff != "" {
 		t.Fatalf("copy (-want +got):\n%s", diff)
 	}
-	spoil(reflect.ValueOf(c).Elem())
+	modify(reflect.ValueOf(c).Elem())
 	after, err := json.Marshal(from)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // Each job with an unknown outcome is stored with the time of its first try; the oldest of too many is dropped.
-func TestDoubts(t *testing.T) {
+func TestUnknownOutcomesAreStored(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -26,17 +26,17 @@ func TestDoubts(t *testing.T) {
 	if got := l.task.UnknownOutcomes; len(got) != 2 || !got["1.a"].Equal(want["1.a"]) || !got["1.b"].Equal(want["1.b"]) {
 		t.Fatalf("got doubts %v, want %v", got, want)
 	}
-	for i := range maxDoubts - 1 {
+	for i := range maxUnknownOutcomes - 1 {
 		give(fmt.Sprintf("1.n%d", i), t0.Add(4*time.Hour))
 	}
-	if got := l.task.UnknownOutcomes; len(got) != maxDoubts || !got["1.b"].IsZero() || got["1.a"].IsZero() {
-		t.Errorf("got %d doubts, a since %v, b since %v; want %d without the oldest, b", len(got), got["1.a"], got["1.b"], maxDoubts)
+	if got := l.task.UnknownOutcomes; len(got) != maxUnknownOutcomes || !got["1.b"].IsZero() || got["1.a"].IsZero() {
+		t.Errorf("got %d doubts, a since %v, b since %v; want %d without the oldest, b", len(got), got["1.a"], got["1.b"], maxUnknownOutcomes)
 	}
 }
 
 // A branch has one pull request, so the job of a retry checks for the one that an earlier job may have opened, although
 // its key differs. Pull requests of an earlier life do not count.
-func TestDoubtOfAPullRequest(t *testing.T) {
+func TestUnknownPullRequestIsCheckedAfterRetry(t *testing.T) {
 	t.Parallel()
 	since := t0.Add(time.Hour)
 	for name, c := range map[string]struct {

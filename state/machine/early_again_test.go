@@ -13,7 +13,7 @@ import (
 // Somebody vouches for a comment while the start reads the discussion, in which the comment is still withheld. The
 // discussion is read again before the prompt mentions the comment; a comment that stays withheld does not block the
 // task.
-func TestVouchedWhileItIsRead(t *testing.T) {
+func TestVouchedDuringReadingIsReadAgain(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -24,7 +24,7 @@ func TestVouchedWhileItIsRead(t *testing.T) {
 	start()
 	l.want(state.PhaseQueued, state.JobStart)
 	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobStart })
-	if !l.jobs[i].NotBefore.After(l.now) || l.made(state.JobLaunch) {
+	if !l.jobs[i].NotBefore.After(l.now) || l.enqueued(state.JobLaunch) {
 		t.Errorf("got a second reading at %s, now is %s; jobs %v", l.jobs[i].NotBefore, l.now, kindsOf(l.jobs))
 	}
 	l.now = l.now.Add(2 * time.Minute)
@@ -36,7 +36,7 @@ func TestVouchedWhileItIsRead(t *testing.T) {
 }
 
 // A comment that was made during planning, and read again with the discussion, is there once.
-func TestAnsweredCommentIsInTheDiscussionOnce(t *testing.T) {
+func TestAnsweredCommentIsInDiscussionOnce(t *testing.T) {
 	t.Parallel()
 	for name, listed := range map[string]bool{"read again": true, "not read again": false} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestAnsweredCommentIsInTheDiscussionOnce(t *testing.T) {
 
 // The reason for a replan reaches the agent once, whether or not GitHub lists the comment yet when the discussion is
 // read again.
-func TestReasonOfAReplanIsHeard(t *testing.T) {
+func TestReplanReasonReachesAgentOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		why    string
@@ -93,11 +93,11 @@ func TestReasonOfAReplanIsHeard(t *testing.T) {
 			}
 			l.do(event.Event{Payload: event.Started{Start: *start}})
 			l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
-			if got := untaken(l.task); len(got) != c.want || c.want > 0 && got[0].Body != c.why {
+			if got := pendingFeedback(l.task); len(got) != c.want || c.want > 0 && got[0].Body != c.why {
 				t.Errorf("got feedback %+v, want %d items", got, c.want)
 			}
 		})
 	}
 }
 
-func untaken(t *state.Task) []state.Feedback { return (&change{t: t}).pendingFeedback() }
+func pendingFeedback(t *state.Task) []state.Feedback { return (&change{t: t}).pendingFeedback() }

@@ -11,7 +11,7 @@ import (
 )
 
 // A pull request that was found by a check may have been reviewed before it was known.
-func TestEarlyWordsOnAPullRequestAreGathered(t *testing.T) {
+func TestEarlyReviewOfPullRequestIsGathered(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		detail string
@@ -42,7 +42,7 @@ func TestEarlyWordsOnAPullRequestAreGathered(t *testing.T) {
 
 // A task that waits for the same cause again has waited since the first time, and checks less and less often; for
 // another cause the wait begins again.
-func TestWaitingGoesOn(t *testing.T) {
+func TestRepeatedWaitKeepsItsStart(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -63,7 +63,7 @@ func TestWaitingGoesOn(t *testing.T) {
 
 // A comment made before a task starts is either in the discussion that its start reads or stored for its first run. A
 // comment that was withdrawn before the reading is in neither.
-func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
+func TestCommentOnQueuedTaskCountsOnce(t *testing.T) {
 	t.Parallel()
 	read := t0.Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -104,7 +104,7 @@ func TestWordsWhileQueuedAreHeardOnce(t *testing.T) {
 			}
 			l.do(e)
 			l.want(state.PhaseQueued)
-			if got := l.made(state.JobReact) && slices.Contains(l.reactions(), "eyes"); got != c.wantEyes {
+			if got := l.enqueued(state.JobReact) && slices.Contains(l.reactions(), "eyes"); got != c.wantEyes {
 				t.Errorf("got 👀 %v, want %v", got, c.wantEyes)
 			}
 			start := &event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}, ReadAt: read}

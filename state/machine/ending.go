@@ -10,7 +10,7 @@ import (
 )
 
 // cancel cancels the task: a running agent is stopped and its work saved, and the VM is deleted.
-func (c *change) cancel(why string) { c.finish(state.PhaseCancelled, state.End{Reason: why}) }
+func (c *change) cancel(reason string) { c.finish(state.PhaseCancelled, state.End{Reason: reason}) }
 
 // endMerged ends the task after its pull request was merged.
 func endMerged(c *change) {
@@ -18,13 +18,13 @@ func endMerged(c *change) {
 	c.finish(state.PhaseDone, state.End{Reason: fmt.Sprintf("pull request #%d was merged", c.t.PR.Number)})
 }
 
-// accessLost ends the task without a comment, because errand has no access to the repository any more.
-func accessLost(c *change) {
+// endWithoutAccess ends the task without a comment, because errand has no access to the repository any more.
+func endWithoutAccess(c *change) {
 	endUnreachable(c, state.End{Reason: "errand has no access any more", Class: state.ClassAccess}, of[event.AccessLost](c).Lost)
 }
 
-// issueLost ends the task without a comment, because the issue no longer exists there.
-func issueLost(c *change) {
+// endWithoutIssue ends the task without a comment, because the issue no longer exists there.
+func endWithoutIssue(c *change) {
 	endUnreachable(c, state.End{Reason: "the issue is gone", Class: state.ClassGone}, of[event.IssueGone](c).Lost)
 }
 
@@ -61,7 +61,7 @@ func storeRepo(c *change) {
 
 // finish ends the task. Queued jobs are dropped; claimed ones find the task ended.
 func (c *change) finish(phase state.Phase, end state.End) {
-	end.At, end.Acted = c.e.Now, personActedAt(c)
+	end.At, end.Acted = c.e.Now, timeOfPersonsAction(c)
 	saveUnpublished(c, end.Reason)
 	unread := unreadRun(c)
 	if c.t.PR != nil && c.e.Kind() == event.KindPRClosed && !of[event.PRClosed](c).Merged {
@@ -74,7 +74,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	} else if c.t.Run != nil {
 		c.dropRun(end.Reason)
 	}
-	c.drop = true
+	c.dropWork = true
 	c.enterPhase(phase, end.Reason)
 	c.t.End = &end
 	scheduleDeletion(c)
@@ -91,24 +91,24 @@ func (c *change) finish(phase state.Phase, end state.End) {
 }
 
 // saveEndedRun queues a job that saves the work of a run that has already ended.
-func saveEndedRun(c *change, r *state.Run, why string) {
+func saveEndedRun(c *change, r *state.Run, reason string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+r.ID)
 	j.Run, j.Priority = r.ID, 2
-	j.Args = state.JobArgs{VM: c.t.VM.Name, Reason: why}
+	j.Args = state.JobArgs{VM: c.t.VM.Name, Reason: reason}
 	c.enqueue(j)
 }
 
 // releaseVM queues the deletion of the VM.
-func (c *change) releaseVM(why string) {
+func (c *change) releaseVM(reason string) {
 	j := c.job(state.JobRelease, state.LaneControl, "release-"+c.t.VM.Name)
-	j.Args = state.JobArgs{VM: c.t.VM.Name, Reason: why}
+	j.Args = state.JobArgs{VM: c.t.VM.Name, Reason: reason}
 	c.enqueue(j)
 }
 
 // storeRelease stores that the VM is gone, and why.
-func storeRelease(c *change, why string) {
+func storeRelease(c *change, reason string) {
 	vm := *c.t.VM
-	vm.EndedAt, vm.EndReason = c.e.Now, why
+	vm.EndedAt, vm.EndReason = c.e.Now, reason
 	c.t.VMs = append(c.t.VMs, vm)
 	c.t.VM = nil
 }
@@ -135,7 +135,7 @@ func stopByHand(c *change) {
 		phase = c.t.Resume
 	}
 	c.dropRun("stopped by @" + c.e.By.Login)
-	c.drop = true
+	c.dropWork = true
 	c.enterPhase(state.PhaseAwaitingAnswer, "@"+c.e.By.Login+" stopped it")
 	c.t.Resume, c.t.Waiting = phase, nil
 	c.t.Question = &state.Question{Kind: state.AskStopped, AskedAt: c.e.Now, Text: "stopped by @" + c.e.By.Login}
@@ -148,7 +148,7 @@ func (c *change) fail(end state.End) {
 	phase, step := c.t.Phase, c.t.Step
 	c.enterPhase(state.PhaseFailed, end.Reason)
 	c.t.Resume, c.t.Step, c.t.Waiting, c.t.End = phase, step, nil, &end
-	c.enqueuePost(fmt.Sprintf("failed-%d", c.t.Version+1), state.Post{Kind: state.PostFailed, Text: end.Reason, Hint: end.Hint, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("failed-%d", c.t.Version+1), state.Post{Kind: state.PostFailed, Text: end.Reason, Hint: end.Hint, By: c.personToNotify()})
 }
 
 // failStep stops the task because a job failed permanently.
@@ -196,10 +196,10 @@ func isStepSuccess(c *change) bool {
 }
 
 // dropUnlaunched files a run that never began.
-func dropUnlaunched(c *change, why string) {
+func dropUnlaunched(c *change, reason string) {
 	if c.t.Run != nil && c.t.Run.State == state.RunLaunching {
-		c.dropRun(why)
-		c.drop = false
+		c.dropRun(reason)
+		c.dropWork = false
 	}
 }
 
@@ -228,19 +228,19 @@ func retry(c *change) {
 	case q.Kind == state.AskRefused || q.Kind == state.AskNoChange:
 		c.t.Step = state.StepRun
 	}
-	why := ""
-	if unreadable(c) {
-		c.t.Step, why = state.StepRun, c.t.End.Reason
+	reason := ""
+	if isWorkUnreadable(c) {
+		c.t.Step, reason = state.StepRun, c.t.End.Reason
 	}
 	c.resumePhase("@" + c.e.By.Login + " said retry")
-	if why != "" && c.t.Run != nil {
-		c.t.Run.Repeat = why
+	if reason != "" && c.t.Run != nil {
+		c.t.Run.Repeat = reason
 	}
 }
 
-// unreadable reports whether the task failed because the work could not be read from its VM. Reading it again would
+// isWorkUnreadable reports whether the task failed because the work could not be read from its VM. Reading it again would
 // fail again, so the agent must fix it.
-func unreadable(c *change) bool {
+func isWorkUnreadable(c *change) bool {
 	if c.t.Phase != state.PhaseFailed || c.t.End == nil || c.t.Step != state.JobCollect && c.t.Step != state.JobRebase {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 
 // However and from whichever phase a task ends, no queued work or reminder remains. Jobs that post comments, delete the
 // VM, check for duplicate comments or delete saved work remain.
-func TestTheEndDropsWhatIsQueued(t *testing.T) {
+func TestEndDropsQueuedJobs(t *testing.T) {
 	t.Parallel()
 	order := func(v state.Verb) event.Event {
 		return event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: v}}}}

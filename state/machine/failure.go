@@ -2,21 +2,21 @@ package machine
 
 import "github.com/errand-bot/errand/state"
 
-// hintProgram tells where to find the output of an agent's program, which no comment repeats.
-const hintProgram = "The output of the agent's program is in errand's log and in the run's transcript; the operator can read both. "
+// programOutputHint tells where to find the output of an agent's program, which no comment repeats.
+const programOutputHint = "The output of the agent's program is in errand's log and in the run's transcript; the operator can read both. "
 
 // failureHint returns the hint after a filed run with this status.
 func failureHint(c *change, status state.RunStatus) string {
 	hint := "Comment `retry` to continue from here, or `retry fresh` for a new VM."
 	switch status {
 	case state.StatusCrashed, state.StatusInvalid, state.StatusNoOp:
-		hint = hintProgram + hint
+		hint = programOutputHint + hint
 	case state.StatusRefused:
 		hint = "Rephrase the request, or choose another model with `model NAME`; then comment `retry` to continue from here."
 	case state.StatusContextOverflow:
 		hint = "The task is too large for one conversation with this model. Choose another one with `model NAME` and comment `retry`, or split the issue."
 	case state.StatusMaxTurns:
-		hint = hintTurns(&c.t.Runs[len(c.t.Runs)-1])
+		hint = turnsHint(&c.t.Runs[len(c.t.Runs)-1])
 	case state.StatusBudget:
 		hint = state.HintBudget
 	case state.StatusAuth, state.StatusBilling:

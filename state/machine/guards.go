@@ -25,15 +25,15 @@ func all(conds ...func(*change) bool) func(*change) bool {
 // not returns the negation of a condition.
 func not(f func(*change) bool) func(*change) bool { return func(c *change) bool { return !f(c) } }
 
-// allowed reports whether the event's sender may direct errand.
-func allowed(c *change) bool { return c.e.Permission.CanWrite() }
+// isAuthorized reports whether the event's sender may direct errand.
+func isAuthorized(c *change) bool { return c.e.Permission.CanWrite() }
 
-// via returns a condition on the event's Via.
-func via(how string) func(*change) bool { return func(c *change) bool { return c.e.Via == how } }
+// isVia returns a condition on the event's Via.
+func isVia(name string) func(*change) bool { return func(c *change) bool { return c.e.Via == name } }
 
 // isDue reports whether a delayed job of that kind reported.
-func isDue(what state.DueKind) func(*change) bool {
-	return func(c *change) bool { return of[event.Due](c).For == what }
+func isDue(kind state.DueKind) func(*change) bool {
+	return func(c *change) bool { return of[event.Due](c).For == kind }
 }
 
 // isClass returns a condition on the class of the ended run.
@@ -41,31 +41,31 @@ func isClass(name state.RunClass) func(*change) bool {
 	return func(c *change) bool { return c.result.Class == name }
 }
 
-// onIssue reports whether a comment was written on the issue, not on the pull request.
-func onIssue(c *change) bool { return c.e.Issue() != nil && !c.e.Comment().OnPR }
+// isOnIssue reports whether a comment was written on the issue, not on the pull request.
+func isOnIssue(c *change) bool { return c.e.Issue() != nil && !c.e.Comment().OnPR }
 
 func hasPR(c *change) bool { return c.t.PR != nil }
 
-func ticked(c *change) bool {
+func isOnlyTick(c *change) bool {
 	edit := of[event.PlanEdited](c)
 	return edit.Ticked && edit.OnlyBoxes
 }
 
-// sameTrigger reports whether the withdrawn trigger is the one that started the task.
-func sameTrigger(c *change) bool {
+// isStartingTrigger reports whether the withdrawn trigger is the one that started the task.
+func isStartingTrigger(c *change) bool {
 	return c.e.Via == "" || c.e.Via == c.t.Trigger.Via || c.t.Trigger.Via == event.ViaSweep
 }
 
-func textAsFrozen(c *change) bool {
+func isTextUnchanged(c *change) bool {
 	return state.FreezeHash(c.e.Issue().Title, c.e.Issue().Body) == c.t.Frozen.Hash
 }
 
-// thisRun reports whether the event is about the active run.
-func thisRun(c *change) bool { return c.t.Run != nil && c.t.Run.ID == c.e.Run }
+// isActiveRun reports whether the event is about the active run.
+func isActiveRun(c *change) bool { return c.t.Run != nil && c.t.Run.ID == c.e.Run }
 
-func stoppingRun(c *change) bool { return c.t.Run.State == state.RunStopping || c.t.Ended() }
+func isRunStopping(c *change) bool { return c.t.Run.State == state.RunStopping || c.t.Ended() }
 
-func checkRun(c *change) bool { return c.t.Run.Kind == state.RunCheck }
+func isCheckRun(c *change) bool { return c.t.Run.Kind == state.RunCheck }
 
 func asksQuestion(c *change) bool {
 	return c.result.Outcome == state.OutcomeQuestion || c.result.Outcome == state.OutcomeBlocked
@@ -85,8 +85,8 @@ func isPlanOutdated(c *change) bool {
 	return len(c.pendingFeedback()) > 0 && c.t.Run.Attempt < 3 && !reachedRunLimit(c)
 }
 
-// thisWork reports whether the event is about the changeset that is being published.
-func thisWork(c *change) bool {
+// isCurrentWork reports whether the event is about the changeset that is being published.
+func isCurrentWork(c *change) bool {
 	return c.t.Work != nil && (c.e.Work() == nil || c.e.Work().Run == c.t.Work.Run)
 }
 
@@ -98,20 +98,20 @@ func wantsChecks(c *change) bool {
 	if len(c.t.Settings.Check) == 0 {
 		return false
 	}
-	return c.t.Work == nil || c.t.Work.LocalTree != c.e.Work().LocalTree || !checkedTree(c)
+	return c.t.Work == nil || c.t.Work.LocalTree != c.e.Work().LocalTree || !hasCheckedWork(c)
 }
 
-// checkedTree reports whether the last run checked the current work.
-func checkedTree(c *change) bool {
+// hasCheckedWork reports whether the last run checked the current work.
+func hasCheckedWork(c *change) bool {
 	return len(c.t.Runs) > 0 && c.t.Runs[len(c.t.Runs)-1].Kind == state.RunCheck
 }
 
 // maxRebases is the number of rebases of one changeset before people are asked or a delay begins.
 const maxRebases = 3
 
-func canRebase(c *change) bool { return c.t.Work != nil && c.t.Work.Rebases < maxRebases }
+func mayRebase(c *change) bool { return c.t.Work != nil && c.t.Work.Rebases < maxRebases }
 
-func freshFeedback(c *change) bool {
+func hasNewFeedback(c *change) bool {
 	for _, f := range of[event.Gathered](c).Feedback {
 		if !slices.Contains(c.t.SeenIDs, f.ID) {
 			return true
@@ -120,8 +120,8 @@ func freshFeedback(c *change) bool {
 	return len(c.pendingFeedback()) > 0
 }
 
-// sameNewest reports whether the reminder is about the newest revision.
-func sameNewest(c *change) bool {
+// isNewestPlan reports whether the reminder is about the newest revision.
+func isNewestPlan(c *change) bool {
 	p := c.t.NewestPlan()
 	return p != nil && p.Hash == of[event.Due](c).Plan
 }
@@ -136,8 +136,8 @@ func failsTask(c *change) bool {
 	return job == c.t.Step
 }
 
-// approvable reports whether a checked approval counts now.
-func approvable(c *change) bool { return rejectionReason(c) == "" }
+// isApprovable reports whether a checked approval counts now.
+func isApprovable(c *change) bool { return rejectionReason(c) == "" }
 
 // rejectionReason returns the reason why a checked approval does not count, or "".
 func rejectionReason(c *change) string {

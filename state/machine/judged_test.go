@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// checking has the repository's checks running on what an agent did.
-func (l *life) checking() {
+// runChecks has the repository's checks running on what an agent did.
+func (l *life) runChecks() {
 	l.t.Helper()
 	l.toPreliminary()
 	l.task.Settings.Check = []settings.Command{{Run: "make test"}}
@@ -33,7 +33,7 @@ func (l *life) checking() {
 }
 
 // The verdict on checks that ran depends on their results only; a run that could not run them keeps its status.
-func TestJudgedChecks(t *testing.T) {
+func TestVerdictOnChecks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		class         state.RunClass
@@ -50,7 +50,7 @@ func TestJudgedChecks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
-			l.checking()
+			l.runChecks()
 			run := l.task.Run.ID
 			l.end(state.RunResult{Status: state.StatusCrashed, Class: c.class, Message: "it fell over", Checks: c.checks})
 			for i := range l.task.Runs {
@@ -67,10 +67,10 @@ func TestJudgedChecks(t *testing.T) {
 }
 
 // Refusals are stored with their time and run, up to a limit on refusals and on rules.
-func TestGateRefusalsAreKept(t *testing.T) {
+func TestGateRefusalsAreStored(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
-	l.checking()
+	l.runChecks()
 	l.end(state.RunResult{Checks: []state.CheckResult{{Name: "test"}}})
 	run := l.task.Work.Run
 	judged := event.Collected{Refusals: []state.Refusal{
@@ -81,10 +81,10 @@ func TestGateRefusalsAreKept(t *testing.T) {
 		judged.Refusals = append(judged.Refusals, state.Refusal{Rule: "secrets", Path: fmt.Sprint(i), Detail: "it looks like a key"})
 	}
 	c := &change{t: l.task, e: event.Event{Now: l.now, Payload: judged}}
-	for range maxGate + 5 {
-		keepRefusals(c)
+	for range maxGateRefusals + 5 {
+		storeGateRefusals(c)
 	}
-	if n := len(l.task.GateRefusals); n != maxGate {
+	if n := len(l.task.GateRefusals); n != maxGateRefusals {
 		t.Fatalf("got %d stored refusals", n)
 	}
 	got := l.task.GateVerdicts()[0]
@@ -103,7 +103,7 @@ func TestGateRefusalsAreKept(t *testing.T) {
 }
 
 // The known reason for the loss of a VM is stored, or that it is unknown.
-func TestWhyALostVMEnded(t *testing.T) {
+func TestEndReasonOfLostVM(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{"": "vanished", state.VMDiskFull: state.VMDiskFull} {
 		l := newLife(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// proposed returns an ended task, one of whose runs proposed an issue.
-func proposed(t *testing.T, open bool) *life {
+// taskWithProposal returns an ended task, one of whose runs proposed an issue.
+func taskWithProposal(t *testing.T, open bool) *life {
 	l := newLife(t)
 	l.toPR()
 	l.task.Proposed = []state.Proposal{{N: 1, Title: "Also this", Body: "It breaks, too."}}
@@ -22,13 +22,13 @@ func proposed(t *testing.T, open bool) *life {
 }
 
 // Effects of a job of an ended task are checked for, too: a proposed issue can still be created then.
-func TestDoubtAfterTheEnd(t *testing.T) {
+func TestUnknownOutcomeAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	since := t0.Add(time.Hour)
 	for name, open := range map[string]bool{"while the task goes on": true, "after its end": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := proposed(t, open)
+			l := taskWithProposal(t, open)
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Issue: &state.Issue{}, Comment: &state.Comment{ID: 70, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}}})
 			i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobIssue })
 			if i < 0 {
@@ -36,7 +36,7 @@ func TestDoubtAfterTheEnd(t *testing.T) {
 			}
 			job := l.jobs[i]
 			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobIssue, Key: job.Key, UnknownSince: since, Class: state.ClassGitHub, Reason: "GitHub does not answer.", Hint: "Try again later."}}})
-			if !l.replied(state.ReplyIssueFailed) {
+			if !l.hasReply(state.ReplyIssueFailed) {
 				t.Errorf("got no answer to the request: %v", kindsOf(l.jobs))
 			}
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Issue: &state.Issue{}, Comment: &state.Comment{ID: 71, Mention: true}, Orders: []state.Order{{Verb: state.VerbIssue, Choice: 1}}}})
@@ -50,7 +50,7 @@ func TestDoubtAfterTheEnd(t *testing.T) {
 
 // No job of a task's next life has the key of an earlier one, so that their effects are told apart, and comments of the
 // ended life go where they belong.
-func TestEffectsOfALifeAreItsOwn(t *testing.T) {
+func TestJobKeysDifferBetweenLives(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	keys := map[string]state.JobKind{}
@@ -81,7 +81,7 @@ func TestEffectsOfALifeAreItsOwn(t *testing.T) {
 }
 
 // A duplicate is looked for where the comment was posted, whatever the task's pull request is by then.
-func TestTwinOfAnEarlierLifesComment(t *testing.T) {
+func TestDuplicateCheckOfEarlierLife(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()

@@ -10,7 +10,7 @@ import (
 
 // The tokens reported by an agent's program are compared with the gateway's count, within a tolerance, if both count
 // the same.
-func TestMiscount(t *testing.T) {
+func TestTokenMismatch(t *testing.T) {
 	t.Parallel()
 	counted := state.Money{InputTokens: 50_000, OutputTokens: 4_000}
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestMiscount(t *testing.T) {
 }
 
 // The summary contains both counts, also as a sentence.
-func TestMiscountInTheSummary(t *testing.T) {
+func TestTokenMismatchInSummary(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{TaskRuns: state.TaskRuns{Runs: []state.Run{
 		{Seq: 1, Kind: state.RunPlan, State: state.RunEnded, RunUsage: state.RunUsage{Metered: true, Money: state.Money{InputTokens: 100}, Used: &state.Usage{Input: 100}}},

@@ -19,8 +19,8 @@ func storeLastMessage(c *change, text string) {
 	if text == "" || last.Kind != state.RunImplement && last.Kind != state.RunReview && last.Status != state.StatusContextOverflow {
 		return
 	}
-	if r := []rune(text); len(r) > maxSaid {
-		text = "… " + string(r[len(r)-maxSaid:])
+	if r := []rune(text); len(r) > maxMessageLength {
+		text = "… " + string(r[len(r)-maxMessageLength:])
 	}
 	last.LastMessage = text
 	kept := 0
@@ -28,7 +28,7 @@ func storeLastMessage(c *change, text string) {
 		if c.t.Runs[i].LastMessage == "" {
 			continue
 		}
-		if kept++; kept > maxSaidRuns {
+		if kept++; kept > maxMessageRuns {
 			c.t.Runs[i].LastMessage = ""
 		}
 	}
@@ -54,15 +54,15 @@ func isFirstOverflow(c *change) bool {
 
 // restartSession repeats the run in a new session, whose prompt contains the conversation so far.
 func restartSession(c *change) {
-	kind, said := c.t.Run.Kind, c.result.Summary
+	kind, lastMessage := c.t.Run.Kind, c.result.Summary
 	closeRun(c)
-	storeLastMessage(c, said)
+	storeLastMessage(c, lastMessage)
 	c.launchRun(kind)
 	c.t.Run.Repeat = "its conversation became too long for the model, so this is a new one. Its changes are still in the checkout: review them with git status, git diff and git log before you continue"
 }
 
 // How much of the agents' last messages is stored with a task: characters per run, and runs.
 const (
-	maxSaid     = 2000
-	maxSaidRuns = 6
+	maxMessageLength = 2000
+	maxMessageRuns   = 6
 )

@@ -26,7 +26,7 @@ func (l *life) overflow(session string) {
 
 // A conversation that became too long is continued in a new session, once; then the task fails, and a retry begins a
 // new session as well.
-func TestOverflowBeginsAnewOnce(t *testing.T) {
+func TestOverflowRestartsSessionOnce(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -52,7 +52,7 @@ func TestOverflowBeginsAnewOnce(t *testing.T) {
 }
 
 // An overflow in earlier work does not count.
-func TestOverflowOfAnotherWork(t *testing.T) {
+func TestOverflowInEarlierWorkDoesNotCount(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -62,7 +62,7 @@ func TestOverflowOfAnotherWork(t *testing.T) {
 }
 
 // People choose among the operator's models, and get a list of them.
-func TestModelsThatAreOffered(t *testing.T) {
+func TestModelCommandOffersModels(t *testing.T) {
 	t.Parallel()
 	p := DefaultPolicy()
 	p.Models = &state.Models{Offers: func(name string) bool { return name == "small" }, Names: []string{"small"}}
@@ -88,7 +88,7 @@ func TestModelsThatAreOffered(t *testing.T) {
 }
 
 // The gateway enforces the model of a run, so the model that the run reports has no effect.
-func TestTheModelIsNotTheAgentsToSay(t *testing.T) {
+func TestReportedModelIsIgnored(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()

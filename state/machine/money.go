@@ -9,7 +9,7 @@ import (
 
 // runOfEvent returns the run that the event is about, active or filed, or nil if the task has none with that ID.
 func runOfEvent(c *change) *state.Run {
-	if thisRun(c) {
+	if isActiveRun(c) {
 		return c.t.Run
 	}
 	for i := range c.t.Runs {
@@ -24,7 +24,7 @@ func runOfEvent(c *change) *state.Run {
 func addCost(c *change) {
 	r := runOfEvent(c)
 	if !r.Metered {
-		if !thisRun(c) { // filed with its agent's report, which is part of the task's sum
+		if !isActiveRun(c) { // filed with its agent's report, which is part of the task's sum
 			c.t.Money.InputTokens -= r.Money.InputTokens
 			c.t.Money.OutputTokens -= r.Money.OutputTokens
 			c.t.Money.MicroUSD -= r.Money.MicroUSD
@@ -44,7 +44,7 @@ func addCost(c *change) {
 	case w != nil && w.IsAboutAnswer():
 		r.Unfinished = w
 	case w != nil:
-		if w.Kind == state.WaitTurns && !r.IsOutOfTurns() && thisRun(c) {
+		if w.Kind == state.WaitTurns && !r.IsOutOfTurns() && isActiveRun(c) {
 			c.scheduleDue(state.DueTurns, r.ID, c.e.Now.Add(turnsGrace))
 		}
 		r.RunDenial = w
@@ -61,8 +61,8 @@ func hasTemporaryDenial(c *change) bool {
 	return r.RunDenial != nil && !r.RunDenial.Until.IsZero() && c.result.Class != state.RunSucceeded
 }
 
-// atCap reports whether the run was refused model calls because it, or its task, reached its own cap.
-func atCap(c *change) bool {
+// isAtCap reports whether the run was refused model calls because it, or its task, reached its own cap.
+func isAtCap(c *change) bool {
 	r, res := c.t.Run, c.result
 	return r.RunDenial != nil && !r.IsOutOfTurns() && r.RunDenial.Until.IsZero() && res.Class != state.RunSucceeded && res.Status != state.StatusVMLost
 }

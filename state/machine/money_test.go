@@ -9,7 +9,7 @@ import (
 )
 
 // As soon as one answer was counted, the cost that the agent reports is ignored, in whatever order the two arrive.
-func TestWhatTheGatewayCountsIsWhatARunCosts(t *testing.T) {
+func TestGatewayCountReplacesReportedCost(t *testing.T) {
 	t.Parallel()
 	counted := state.Money{InputTokens: 100, OutputTokens: 10, MicroUSD: 5000}
 	said := state.Money{InputTokens: 1, OutputTokens: 1, MicroUSD: 7}
@@ -81,7 +81,7 @@ func TestAnswersAreCounted(t *testing.T) {
 }
 
 // A run that ends at the cap waits for a raise, however its agent handled the refusal.
-func TestARunThatEndsAtTheCap(t *testing.T) {
+func TestRunAtTheCapWaitsForARaise(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -100,7 +100,7 @@ func TestARunThatEndsAtTheCap(t *testing.T) {
 }
 
 // The task continues automatically when there is money again, and the wait counts as no attempt.
-func TestARunThatIsHeld(t *testing.T) {
+func TestTemporaryDenialCountsAsNoAttempt(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -123,7 +123,7 @@ func TestARunThatIsHeld(t *testing.T) {
 
 // A run that the gateway refused because of a cap ends as budget, with its work saved, however its agent handled the
 // refusal; another run can continue.
-func TestCapOfARun(t *testing.T) {
+func TestRunCapEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string]state.Order{"retry": {Verb: state.VerbRetry}, "budget": {Verb: state.VerbBudget, Tokens: 500}} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestCapOfARun(t *testing.T) {
 }
 
 // The comment about the operator's task is posted once, however often the key is tried again.
-func TestKeyRefused(t *testing.T) {
+func TestRefusedKeyIsPostedOnce(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -191,7 +191,7 @@ func TestKeyRefused(t *testing.T) {
 
 // The cause of a refusal may have ended when the agent ends, which is no failure; if the model has answered since, the
 // end has another cause.
-func TestHeldForAMoment(t *testing.T) {
+func TestEndedDenialIsNotTheCause(t *testing.T) {
 	t.Parallel()
 	for answered, want := range map[bool]state.Phase{false: state.PhaseInterrupted, true: state.PhaseFailed} {
 		l := newLife(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// alike makes the text of a revision whose hash begins with the given digits, like an attacker could. Use few digits.
-func alike(t *testing.T, p state.Plan, digits string) string {
+// planWithHashPrefix makes the text of a revision whose hash begins with the given digits, like an attacker could. Use few digits.
+func planWithHashPrefix(t *testing.T, p state.Plan, digits string) string {
 	t.Helper()
 	for i := range 1 << 24 {
 		p.Text = fmt.Sprintf("Do it another way. %d", i)
@@ -23,7 +23,7 @@ func alike(t *testing.T, p state.Plan, digits string) string {
 }
 
 // No two revisions in all lives of a task share the digits that people see and may write.
-func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
+func TestShortHashesAreUnique(t *testing.T) {
 	t.Parallel()
 	base := state.Plan{Kind: state.PlanPreliminary, Revision: 2, Text: "Do it.", BaseSHA: "b0", IssueHash: "i0"}
 	first := state.PlanHash(base)
@@ -36,8 +36,8 @@ func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, again, p, q := &change{t: task}, &change{t: task.Clone()}, base, base
-			nameRevision(c, &p)
-			nameRevision(again, &q)
+			assignHash(c, &p)
+			assignHash(again, &q)
 			if p.Hash[:7] == first[:7] || p.Salt == 0 || !p.Intact() || len(p.Hash) != 64 {
 				t.Errorf("%s after %s, salt %d", p.Hash, first, p.Salt)
 			}
@@ -47,13 +47,13 @@ func TestNoTwoRevisionsAreNamedAlike(t *testing.T) {
 		})
 	}
 	c, p := &change{t: &state.Task{TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: "0123456789"}}}}}, base
-	if nameRevision(c, &p); p.Hash != first || p.Salt != 0 {
+	if assignHash(c, &p); p.Hash != first || p.Salt != 0 {
 		t.Errorf("a revision like no other is called %s, salt %d", p.Hash, p.Salt)
 	}
 }
 
 // A plan whose hash begins like that of the approved one is a different plan.
-func TestAnApprovalIsOfTheWholeHash(t *testing.T) {
+func TestApprovalRequiresTheWholeHash(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
@@ -62,7 +62,7 @@ func TestAnApprovalIsOfTheWholeHash(t *testing.T) {
 		t.Fatalf("got hash %q", p.Hash)
 	}
 	evil := *p
-	evil.Text = alike(t, evil, p.Hash[:4])
+	evil.Text = planWithHashPrefix(t, evil, p.Hash[:4])
 	forged := p.Hash[:63] + string("01"[p.Hash[63]&1])
 	if forged == p.Hash {
 		forged = p.Hash[:63] + "x"
@@ -84,19 +84,19 @@ func TestAnApprovalIsOfTheWholeHash(t *testing.T) {
 		}
 	}
 	for named, want := range map[string]bool{p.Hash: true, p.Short(): true, p.Hash[:7]: true, p.Hash[:40]: true, p.Hash[:6]: false, forged: false, p.Short() + "00000000": false} {
-		if hashNames(named, p.Hash) != want {
+		if hashMatches(named, p.Hash) != want {
 			t.Errorf("%s names it: %v", named, !want)
 		}
 	}
 	for named, want := range map[string]bool{p.Hash[:8]: true, p.Hash[:7]: true, "0000000": false} { // a plan that waited when errand was updated
-		if hashNames(named, p.Hash[:8]) != want {
+		if hashMatches(named, p.Hash[:8]) != want {
 			t.Errorf("%s names an old one: %v", named, !want)
 		}
 	}
 }
 
 // A waiting plan with a hash of eight digits can be approved; if two have the same hash, the newest counts.
-func TestPlansOfOlderVersions(t *testing.T) {
+func TestShortStoredHashesCanBeApproved(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
@@ -121,7 +121,7 @@ func TestPlansOfOlderVersions(t *testing.T) {
 }
 
 // The next life of a task knows the names of earlier revisions.
-func TestEarlierLivesKeepTheirNames(t *testing.T) {
+func TestHashesOfEarlierLivesAreKept(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	var want []string

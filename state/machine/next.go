@@ -24,7 +24,7 @@ func Next(t *state.Task, e event.Event, p Policy) Change {
 		c.result = &p.Result
 	}
 	if t != nil {
-		c.t, c.rested = t.Clone(), t.HasIdleVM()
+		c.t, c.hadIdleVM = t.Clone(), t.HasIdleVM()
 		correctResult(c)
 		mergeConclusion(c)
 		handleUnreadableBlock(c)
@@ -42,15 +42,15 @@ type change struct {
 	t *state.Task
 	e event.Event
 	// result is the result of the run that ended, corrected by what errand knows; nil for other events.
-	result *state.RunResult
-	o      state.Order // the command being applied, if the event is a comment
-	p      Policy
-	jobs   []state.Job
-	drop   bool
-	hit    bool
-	// rested reports whether the task had an idle VM before the event.
-	rested bool
-	note   string
+	result   *state.RunResult
+	o        state.Order // the command being applied, if the event is a comment
+	p        Policy
+	jobs     []state.Job
+	dropWork bool
+	matched  bool
+	// hadIdleVM reports whether the task had an idle VM before the event.
+	hadIdleVM bool
+	note      string
 }
 
 // applyCommands applies the commands of one comment in turn.
@@ -63,7 +63,7 @@ func applyCommands(c *change) {
 	if c.t != nil && (len(all.Skipped) > 0 || all.MoreSkipped > 0 || len(all.Orders) > MaxOrders) {
 		c.reply(state.ReplyTooMany)
 	}
-	if c.t != nil && c.hit && c.e.Comment() != nil && !hasReaction(c) {
+	if c.t != nil && c.matched && c.e.Comment() != nil && !hasReaction(c) {
 		c.react("eyes")
 	}
 }
@@ -80,9 +80,9 @@ func applyRow(c *change, verb state.Verb) {
 		if r.On != c.e.Kind() || r.Verb != verb || !r.fits(c) {
 			continue
 		}
-		c.hit = true
-		noteDoubt(c)
-		if c.t != nil && allowed(c) {
+		c.matched = true
+		storeUnknownOutcome(c)
+		if c.t != nil && isAuthorized(c) {
 			c.t.UnattendedLaunches, c.t.Outages = 0, 0
 		}
 		if c.t != nil && isStepSuccess(c) {
@@ -99,24 +99,24 @@ func applyRow(c *change, verb state.Verb) {
 // finishChange converts the collected change into a Change. If a row was applied, the task's visible version increases and its
 // status comment is scheduled for an update.
 func finishChange(c *change) Change {
-	if !c.hit || c.t == nil {
+	if !c.matched || c.t == nil {
 		note := c.note
 		if note == "" {
 			note = fmt.Sprintf("%s has no effect here", c.e.Kind())
 		}
 		return Change{Jobs: c.jobs, Note: note}
 	}
-	if !needsNoUpdate(c) && !c.statusFailed() {
+	if !needsNoUpdate(c) && !c.isStatusFailure() {
 		c.t.Visible++
 	}
 	if needsStatusUpdate(c) {
 		c.enqueue(statusJob(c))
 	}
-	if c.t.HasIdleVM() && (!c.rested || c.drop) {
+	if c.t.HasIdleVM() && (!c.hadIdleVM || c.dropWork) {
 		scheduleIdleCheck(c)
 	}
 	boundTexts(c.t)
-	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.drop, DropDue: c.t.Ended(), Note: c.note}
+	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended(), Note: c.note}
 }
 
 // progressGaps is the number of StatusGaps between two edits of the status comment that show nothing but the last
@@ -135,7 +135,7 @@ func needsNoUpdate(c *change) bool {
 	case event.KindThumb: // the check of the approval shows whether it counts
 		return c.e.Candidate() != nil && c.t.Phase.AwaitsApproval()
 	case event.KindCommented: // comments by users without write access
-		return !allowed(c) && !c.e.Comment().Mention
+		return !isAuthorized(c) && !c.e.Comment().Mention
 	}
 	return false
 }
@@ -154,36 +154,36 @@ func statusJob(c *change) state.Job {
 	if at := c.t.Status.At; !at.IsZero() {
 		j.NotBefore = at.Add(c.p.StatusGap)
 	}
-	if c.statusFailed() { // the cause of the failure may take a while to pass
-		j.NotBefore = c.e.Now.Add(statusPause * c.p.Backoff)
+	if c.isStatusFailure() { // the cause of the failure may take a while to pass
+		j.NotBefore = c.e.Now.Add(statusRetryDelay * c.p.Backoff)
 	}
 	return j
 }
 
-// statusPause is the delay after a failure to write the status comment, in units of Policy.Backoff.
-const statusPause = 5
+// statusRetryDelay is the delay after a failure to write the status comment, in units of Policy.Backoff.
+const statusRetryDelay = 5
 
 // endRetries is the maximum number of retries of the status comment of a task that ended long ago.
 const endRetries = 10
 
-// endUnshown reports whether the status comment of an ended task could not be written and should be retried. The
+// isEndUnshown reports whether the status comment of an ended task could not be written and should be retried. The
 // retries are limited, because the issue may be locked permanently.
-func endUnshown(c *change) bool {
-	return c.statusFailed() && (c.e.Now.Before(c.t.End.At.Add(c.p.KeepAfterEnd)) || c.t.Status.Failed < endRetries)
+func isEndUnshown(c *change) bool {
+	return c.isStatusFailure() && (c.e.Now.Before(c.t.End.At.Add(c.p.KeepAfterEnd)) || c.t.Status.Failed < endRetries)
 }
 
-// statusFailed reports whether the job of the status comment failed permanently.
-func (c *change) statusFailed() bool {
+// isStatusFailure reports whether the job of the status comment failed permanently.
+func (c *change) isStatusFailure() bool {
 	return of[event.StepFailed](c).Failure.Job == state.JobStatus
 }
 
 // enterPhase moves the task to a phase and adds it to the history.
-func (c *change) enterPhase(phase state.Phase, why string) {
+func (c *change) enterPhase(phase state.Phase, reason string) {
 	if c.t.Phase == phase {
 		return
 	}
 	c.t.Phase, c.t.Since = phase, c.e.Now
-	c.t.History = append(c.t.History, state.PhaseChange{Phase: phase, At: c.e.Now, Reason: why})
+	c.t.History = append(c.t.History, state.PhaseChange{Phase: phase, At: c.e.Now, Reason: reason})
 	if phase != state.PhaseAwaitingAnswer {
 		c.t.Question = nil
 	}
@@ -211,7 +211,7 @@ func gen(c *change) int {
 // enqueue enqueues a job.
 func (c *change) enqueue(j state.Job) {
 	if c.t != nil {
-		j.UnknownSince = doubtOf(c.t, j)
+		j.UnknownSince = unknownSince(c.t, j)
 	}
 	if j.Kind == state.JobStart || j.Kind == state.JobGather || j.Kind == state.JobLaunch {
 		j.Vetted = c.e.Vetted
@@ -262,7 +262,7 @@ func (c *change) markOnce(key string) bool {
 	if slices.Contains(c.t.PostedOnce, key) {
 		return false
 	}
-	c.t.PostedOnce = remember(c.t.PostedOnce, key, maxSeen)
+	c.t.PostedOnce = appendBounded(c.t.PostedOnce, key, maxSeenIDs)
 	return true
 }
 

@@ -182,7 +182,7 @@ func TestWholeLife(t *testing.T) {
 }
 
 // Next does not modify its argument.
-func TestNextLeavesTaskAlone(t *testing.T) {
+func TestNextDoesNotModifyItsArgument(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// outage is the report of a step that failed temporarily.
-func outage(kind state.JobKind, at time.Time) event.Event {
+// stepOutage is the report of a step that failed temporarily.
+func stepOutage(kind state.JobKind, at time.Time) event.Event {
 	return event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: kind, Class: state.ClassGitHub, Reason: "GitHub is down.", Hint: "Comment `retry`.", RetryAt: at}}}
 }
 
@@ -35,7 +35,7 @@ func TestOutages(t *testing.T) {
 	p := DefaultPolicy()
 	want := p.Backoff
 	for n := range p.MaxAttempts {
-		l.do(outage(state.JobStart, l.now))
+		l.do(stepOutage(state.JobStart, l.now))
 		l.want(state.PhaseInterrupted, state.JobDue)
 		if d := l.resumeAt().Sub(l.now); d != min(want, p.BackoffMax) {
 			t.Errorf("outage %d: waits %s, want %s", n+1, d, want)
@@ -44,12 +44,12 @@ func TestOutages(t *testing.T) {
 		l.do(event.Event{Payload: event.NewDue("resume", "")})
 		l.want(state.PhaseQueued, state.JobStart)
 	}
-	l.do(outage(state.JobStart, l.now))
+	l.do(stepOutage(state.JobStart, l.now))
 	l.want(state.PhaseFailed, state.JobPost)
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 9, Mention: true}, Orders: []state.Order{{Verb: state.VerbRetry}}}})
 	l.want(state.PhaseQueued, state.JobStart)
 	said := l.now.Add(time.Hour)
-	l.do(outage(state.JobStart, said))
+	l.do(stepOutage(state.JobStart, said))
 	l.want(state.PhaseInterrupted, state.JobDue)
 	if at := l.resumeAt(); !at.Equal(said) {
 		t.Errorf("got a resumption at %s, want GitHub's time %s", at, said)
@@ -62,18 +62,18 @@ func TestOutages(t *testing.T) {
 }
 
 // It is read again automatically.
-func TestReviewThatCannotBeRead(t *testing.T) {
+func TestUnreadableReviewIsReadAgain(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPR()
-	l.do(outage(state.JobGather, l.now))
+	l.do(stepOutage(state.JobGather, l.now))
 	l.want(state.PhaseInterrupted, state.JobDue)
 	l.do(event.Event{Payload: event.NewDue("resume", "")})
 	l.want(state.PhasePROpen, state.JobGather)
 }
 
 // Nothing is posted without access; afterwards one comment is posted.
-func TestAccessLostAndBack(t *testing.T) {
+func TestAccessLostAndRegained(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		gone event.Payload
@@ -135,7 +135,7 @@ func TestLocked(t *testing.T) {
 }
 
 // Commits without a pull request stay where they are, and a new branch is made.
-func TestReplanLeavesCommitsBehind(t *testing.T) {
+func TestReplanStartsNewBranch(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()

@@ -6,8 +6,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// personActedAt returns the time of the action that ends the task, or zero if it is not a person's action.
-func personActedAt(c *change) (at time.Time) {
+// timeOfPersonsAction returns the time of the action that ends the task, or zero if it is not a person's action.
+func timeOfPersonsAction(c *change) (at time.Time) {
 	switch c.e.Kind() {
 	case event.KindUntriggered, event.KindIssueClosed, event.KindCommented, event.KindPRClosed:
 		if c.e.At.Before(c.e.Now) {
@@ -17,15 +17,15 @@ func personActedAt(c *change) (at time.Time) {
 	return at
 }
 
-// skew is the maximum assumed difference between errand's clock and GitHub's.
-const skew = 2 * time.Minute
+// clockSkew is the maximum assumed difference between errand's clock and GitHub's.
+const clockSkew = 2 * time.Minute
 
-// outdated reports whether an action that would restart an ended task was done before the end, or before the trigger of
+// isOutdated reports whether an action that would restart an ended task was done before the end, or before the trigger of
 // the ended life. Its webhook came late; the end is the later action.
-func outdated(c *change) bool {
+func isOutdated(c *change) bool {
 	end := c.t.EndedAt()
 	if c.t.End == nil || c.t.End.Acted.IsZero() { // by errand's clock
-		end = end.Add(-skew)
+		end = end.Add(-clockSkew)
 	}
 	if began := c.t.Trigger.At; began.After(end) {
 		end = began
@@ -36,6 +36,6 @@ func outdated(c *change) bool {
 // predatesTask reports whether an action that would end the task was done before the trigger of this life, so that its
 // webhook came late. A state that was read from GitHub is current, however old.
 func predatesTask(c *change) bool {
-	looked := c.e.Kind() == event.KindIssueClosed && (c.e.Via == event.ViaStart || c.e.Via == event.ViaConfirmed)
-	return !looked && !c.e.At.IsZero() && c.e.At.Before(c.t.Trigger.At.Truncate(time.Second))
+	readFromGitHub := c.e.Kind() == event.KindIssueClosed && (c.e.Via == event.ViaStart || c.e.Via == event.ViaConfirmed)
+	return !readFromGitHub && !c.e.At.IsZero() && c.e.At.Before(c.t.Trigger.At.Truncate(time.Second))
 }

@@ -10,7 +10,7 @@ import (
 
 // An action before the end does not start another life, however late its webhook arrives; an action after it does, even
 // if errand learned of the end later.
-func TestLateTriggers(t *testing.T) {
+func TestLateTriggersStartNothing(t *testing.T) {
 	t.Parallel()
 	at := func(sec int) time.Time { return t0.Add(time.Duration(sec) * time.Second) }
 	closed := func(sec int) event.Event { return event.Event{By: writer, At: at(sec), Payload: event.IssueClosed{}} }
@@ -65,7 +65,7 @@ func TestLateTriggers(t *testing.T) {
 }
 
 // The end is never before the trigger, or a sweep would take the trigger for a new one.
-func TestOver(t *testing.T) {
+func TestEndIsNotBeforeTrigger(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		acted, want time.Duration
@@ -89,7 +89,7 @@ func TestOver(t *testing.T) {
 
 // A withdrawn approval of a detailed plan leaves the preliminary plan approved, on which the next revision is based,
 // and its condition is removed.
-func TestTheApprovalBefore(t *testing.T) {
+func TestWithdrawalRestoresEarlierApproval(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]func(l *life){
 		"revoked before the start": func(l *life) {
@@ -129,7 +129,7 @@ func TestTheApprovalBefore(t *testing.T) {
 }
 
 // The next job of its kind checks for the effect of a job that failed with an unknown outcome.
-func TestDoubt(t *testing.T) {
+func TestUnknownOutcomeReachesNextJob(t *testing.T) {
 	t.Parallel()
 	for name, doubt := range map[string]time.Time{"known not to be there": {}, "it may be there": t0} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestDoubt(t *testing.T) {
 }
 
 // An action before a life began does not end it, however late its webhook arrives.
-func TestLateEnds(t *testing.T) {
+func TestLateEndsHaveNoEffect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		e    event.Event

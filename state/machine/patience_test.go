@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestPlansAreBroughtToMindAndGivenUp plays the reminders of a plan that nobody approves.
-func TestPlansAreBroughtToMindAndGivenUp(t *testing.T) {
+// TestUnapprovedPlanIsRemindedAndExpires plays the reminders of a plan that nobody approves.
+func TestUnapprovedPlanIsRemindedAndExpires(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
@@ -35,8 +35,8 @@ func TestPlansAreBroughtToMindAndGivenUp(t *testing.T) {
 	l.want(state.PhaseCancelled, state.JobPost, state.JobRelease)
 }
 
-// TestWordsBeforeAPlanIsPosted shows that they are not left lying once the plan is there.
-func TestWordsBeforeAPlanIsPosted(t *testing.T) {
+// TestCommentBeforePlanIsPosted shows that they are not left lying once the plan is there.
+func TestCommentBeforePlanIsPosted(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()

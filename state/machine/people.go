@@ -17,7 +17,7 @@ func beginTask(c *change) {
 	t := &state.Task{Key: e.Task, Gen: 1}
 	if c.t != nil {
 		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
-		t.VMs, t.SeenIDs, t.SeenUntrustedIDs, t.UsedHashes = c.t.VMs, c.t.SeenIDs, c.t.SeenUntrustedIDs, names(c.t)
+		t.VMs, t.SeenIDs, t.SeenUntrustedIDs, t.UsedHashes = c.t.VMs, c.t.SeenIDs, c.t.SeenUntrustedIDs, usedHashes(c.t)
 		if old := c.t.Status; old.Comment != 0 && old.Shown < c.t.Visible {
 			t.Status = old // it does not show the end yet: the new life continues it, so that no outdated comment remains
 		}
@@ -89,17 +89,17 @@ func (c *change) freeze() {
 	}
 }
 
-// unpause ends a pause after the edit that caused it was reverted.
-func unpause(c *change) {
-	waited := c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit
+// resumeAfterRevertedEdit ends a pause after the edit that caused it was reverted.
+func resumeAfterRevertedEdit(c *change) {
+	wasPaused := c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit
 	c.t.Frozen.Changed = nil
-	if waited {
+	if wasPaused {
 		c.t.Waiting = nil
 	}
 	switch {
 	case c.e.Via == event.ViaStart && c.t.Step == state.JobStart: // the job found a change that a webhook has since reported
 		c.enqueueStep(state.JobStart)
-	case waited:
+	case wasPaused:
 		c.resumeWaiting()
 	}
 }
@@ -163,7 +163,7 @@ func replan(c *change) {
 	if p := newestOfPlans(c); p != nil {
 		p.Superseded = true
 		if a := c.t.Approval; a != nil && a.Hash == p.Hash {
-			unapprove(c)
+			removeApproval(c)
 		}
 		phase = planningPhase(p.Kind)
 	}
@@ -187,14 +187,14 @@ func revise(c *change) {
 }
 
 // startRevision returns from a waiting plan to planning.
-func (c *change) startRevision(why string) {
+func (c *change) startRevision(reason string) {
 	p := c.t.NewestPlan()
 	p.Superseded = true
 	phase := planningPhase(p.Kind)
 	if p.Kind == state.PlanPublish {
 		phase = c.buildingPhase()
 	}
-	c.enterPhase(phase, why)
+	c.enterPhase(phase, reason)
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
@@ -213,7 +213,7 @@ func commandText(c *change) string {
 }
 
 // keepVouched stores a comment that somebody vouched for; a task that waits for text checks again. While the task is
-// queued, its start may have read the discussion already: see dropRead.
+// queued, its start may have read the discussion already: see removeReadComments.
 func keepVouched(c *change) {
 	vouch(c)
 	if c.t.Phase == state.PhaseQueued && c.t.Waiting != nil {
@@ -255,7 +255,7 @@ func newlyVouched(c *change) (id string, found bool) {
 }
 
 // keepEarlyComment stores a comment on a task that has not begun. Its start reads the discussion, but may have read it before
-// the comment arrived: dropRead tells the two apart. A task that waits checks again.
+// the comment arrived: removeReadComments tells the two apart. A task that waits checks again.
 func keepEarlyComment(c *change) {
 	keepComment(c)
 	if c.o.Verb == state.VerbMessage {
@@ -269,9 +269,9 @@ func keepEarlyComment(c *change) {
 // listingLag is how long GitHub may take to list a new comment, and how far its clock may differ from errand's.
 const listingLag = time.Minute
 
-// dropRead drops the stored comments that the start has read. A comment that was written well before the reading and is
+// removeReadComments drops the stored comments that the start has read. A comment that was written well before the reading and is
 // not in the discussion was withdrawn, and is dropped as well.
-func dropRead(c *change) {
+func removeReadComments(c *change) {
 	read := map[string]bool{}
 	for _, m := range c.t.Context.Comments {
 		read[commentID(m.ID)], read[vouchID(m.ID)] = true, true

@@ -11,9 +11,9 @@ import (
 
 // beginFirstRun stores the results of the job start and launches the first run.
 func beginFirstRun(c *change) {
-	c.takeStart(of[event.Started](c).Start)
-	dropRead(c)
-	if readAgain(c) {
+	c.storeStart(of[event.Started](c).Start)
+	removeReadComments(c)
+	if rereadDiscussion(c) {
 		return
 	}
 	switch c.t.Settings.Plan {
@@ -28,9 +28,9 @@ func beginFirstRun(c *change) {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// readAgain queues a second reading of the discussion, once, if somebody vouched for a comment during the first:
+// rereadDiscussion queues a second reading of the discussion, once, if somebody vouched for a comment during the first:
 // otherwise the prompt would mention a comment that it does not contain.
-func readAgain(c *change) bool {
+func rereadDiscussion(c *change) bool {
 	id, found := newlyVouched(c)
 	if !found || !c.markOnce("read-again-"+id) {
 		return false
@@ -42,12 +42,12 @@ func readAgain(c *change) bool {
 
 // restartRun continues in the same phase with the new data.
 func restartRun(c *change) {
-	c.takeStart(of[event.Started](c).Start)
+	c.storeStart(of[event.Started](c).Start)
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// takeStart stores settings, context and branch. A published branch keeps its name.
-func (c *change) takeStart(s event.Start) {
+// storeStart stores settings, context and branch. A published branch keeps its name.
+func (c *change) storeStart(s event.Start) {
 	cleared, old := c.t.Context.Cleared, c.t.Settings.Limits
 	if old.MicroUSD == c.t.Money.CapMicroUSD && s.Settings.Limits.MicroUSD > 0 {
 		c.t.Money.CapMicroUSD = s.Settings.Limits.MicroUSD // the cap has not been raised
@@ -68,16 +68,16 @@ func (c *change) takeStart(s event.Start) {
 	c.t.Waiting = nil
 }
 
-// nothingVisible waits for a 👍 on some text.
-func nothingVisible(c *change) {
+// waitForVisibleText waits for a 👍 on some text.
+func waitForVisibleText(c *change) {
 	c.t.Context = of[event.Started](c).Start.Context
 	waitFor(c, state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"})
 }
 
-// startPaused stores settings, context and branch, and keeps the pause.
-func startPaused(c *change) {
+// storeStartWhilePaused stores settings, context and branch, and keeps the pause.
+func storeStartWhilePaused(c *change) {
 	w := c.t.Waiting
-	c.takeStart(of[event.Started](c).Start)
+	c.storeStart(of[event.Started](c).Start)
 	c.t.Waiting = w
 }
 
@@ -94,8 +94,8 @@ func waitFor(c *change, w state.Waiting) {
 	}
 	c.t.Waiting = &w
 	at := w.Until
-	if most := c.e.Now.Add(30 * c.p.Recheck); at.After(most) { // it may end sooner: a cap was raised, or credit was bought
-		at = most
+	if latest := c.e.Now.Add(30 * c.p.Recheck); at.After(latest) { // it may end sooner: a cap was raised, or credit was bought
+		at = latest
 	}
 	c.scheduleDue(state.DueRecheck, "", at) // one at a time, however often something makes it look
 	postWaitReason(c, w)
@@ -109,13 +109,13 @@ func createPlan(c *change) {
 	}
 	run := c.t.Run.ID
 	closeRun(c)
-	c.dropTaken(run)
+	c.removeAnsweredFeedback(run)
 	p := state.Plan{
 		Kind: kind, Revision: len(c.revisions(kind)) + 1, Text: res.Text, Summary: res.Summary, Changes: res.Changes,
 		Run: run, Made: c.e.Now, Approaches: res.Approaches, Files: res.Files, Estimate: res.Estimate,
 		BaseSHA: c.t.Branch.BaseSHA, IssueHash: c.t.Frozen.Hash,
 	}
-	nameRevision(c, &p)
+	assignHash(c, &p)
 	supersede(c, kind)
 	c.t.Plans = append(c.t.Plans, p)
 	c.t.Outcome = state.OutcomeBuild
@@ -130,24 +130,24 @@ func createPlan(c *change) {
 	c.postPlan()
 }
 
-// nameRevision sets a revision's hash. Its first digits, by which people may refer to it, differ from those of all
+// assignHash sets a revision's hash. Its first digits, by which people may refer to it, differ from those of all
 // other revisions, including those of earlier lives: an author of a plan's text could otherwise choose it so that two
 // are alike.
-func nameRevision(c *change, p *state.Plan) {
-	taken := map[string]bool{}
+func assignHash(c *change, p *state.Plan) {
+	used := map[string]bool{}
 	for _, short := range c.t.UsedHashes {
-		taken[short[:min(len(short), namedDigits)]] = true
+		used[short[:min(len(short), namedDigits)]] = true
 	}
 	for _, old := range c.t.Plans {
-		taken[old.Hash[:min(len(old.Hash), namedDigits)]] = true
+		used[old.Hash[:min(len(old.Hash), namedDigits)]] = true
 	}
-	for p.Hash = state.PlanHash(*p); taken[p.Hash[:namedDigits]]; p.Hash = state.PlanHash(*p) {
+	for p.Hash = state.PlanHash(*p); used[p.Hash[:namedDigits]]; p.Hash = state.PlanHash(*p) {
 		p.Salt++
 	}
 }
 
-// names returns the short hashes of all revisions of this life and of earlier ones.
-func names(t *state.Task) []string {
+// usedHashes returns the short hashes of all revisions of this life and of earlier ones.
+func usedHashes(t *state.Task) []string {
 	list := slices.Clone(t.UsedHashes)
 	for i := range t.Plans {
 		list = append(list, t.Plans[i].Short())
@@ -159,7 +159,7 @@ func names(t *state.Task) []string {
 func supersede(c *change, kind state.PlanKind) {
 	for _, old := range c.revisions(kind) {
 		if old.Posted() {
-			minimise(c, old)
+			enqueueMinimize(c, old)
 		}
 		old.Superseded = true
 	}
@@ -171,14 +171,14 @@ func (c *change) postPlan() {
 	c.enqueuePost("plan-"+p.Short(), state.Post{Kind: state.PostPlan, Hash: p.Hash})
 }
 
-// dropTaken removes the feedback that a run received and answered.
-func (c *change) dropTaken(run string) {
+// removeAnsweredFeedback removes the feedback that a run received and answered.
+func (c *change) removeAnsweredFeedback(run string) {
 	kept := c.t.Feedback[:0]
 	for _, f := range c.t.Feedback {
 		if f.TakenBy != run || f.Kind == "condition" {
 			kept = append(kept, f)
 		} else {
-			c.t.SeenIDs = remember(c.t.SeenIDs, f.ID, maxWriterSeen)
+			c.t.SeenIDs = appendBounded(c.t.SeenIDs, f.ID, maxTrustedSeenIDs)
 			moveToDiscussion(c, f)
 		}
 	}
@@ -208,18 +208,18 @@ func keepInDiscussion(c *change) {
 	addToDiscussion(c, state.DiscussionComment{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
 }
 
-// minimise folds a superseded revision on GitHub.
-func minimise(c *change, p *state.Plan) {
+// enqueueMinimize folds a superseded revision on GitHub.
+func enqueueMinimize(c *change, p *state.Plan) {
 	j := c.job(state.JobMinimize, state.LaneTalk, "minimise-"+p.Short())
 	j.Args.Node = p.CommentNode
 	c.enqueue(j)
 }
 
-// reviseAgain starts a newer revision before the one that just ended is posted.
-func reviseAgain(c *change) {
+// reviseBeforePosting starts a newer revision before the one that just ended is posted.
+func reviseBeforePosting(c *change) {
 	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
 	closeRun(c)
-	c.dropTaken(run)
+	c.removeAnsweredFeedback(run)
 	if _, found := newlyVouched(c); found {
 		c.enqueueStep(state.JobStart) // the discussion must be read again
 		return
@@ -228,8 +228,8 @@ func reviseAgain(c *change) {
 	c.t.Run.Attempt = attempt + 1
 }
 
-// report ends the task with the answer as a comment.
-func report(c *change) {
+// endWithReport ends the task with the answer as a comment.
+func endWithReport(c *change) {
 	c.t.Outcome = c.result.Outcome
 	text := c.result.Text
 	closeRun(c)
@@ -241,17 +241,17 @@ func report(c *change) {
 	}[c.t.Outcome]})
 }
 
-// askPeople posts the agent's question. The feedback for a building run is kept until the work is published.
-func askPeople(c *change) {
+// postAgentQuestion posts the agent's question. The feedback for a building run is kept until the work is published.
+func postAgentQuestion(c *change) {
 	text := firstNonEmpty(c.result.Question, c.result.Summary, c.result.Text)
 	run, kind := c.t.Run.ID, c.t.Run.Kind
 	var options []string
-	if said := c.t.Run.Conclusion; said.IsQuestion() {
-		options = said.Options
+	if conclusion := c.t.Run.Conclusion; conclusion.IsQuestion() {
+		options = conclusion.Options
 	}
 	closeRun(c)
 	if kind == state.RunPreliminary || kind == state.RunPlan {
-		c.dropTaken(run)
+		c.removeAnsweredFeedback(run)
 	}
 	c.askQuestion(state.Question{Text: text, Kind: state.AskAgent, Options: options})
 }
@@ -260,7 +260,7 @@ func askPeople(c *change) {
 func postQuestion(c *change) {
 	q := of[event.QuestionRaised](c).Question
 	if s := of[event.QuestionRaised](c).Start; s != nil {
-		c.takeStart(*s)
+		c.storeStart(*s)
 	}
 	c.askQuestion(q)
 }
@@ -271,11 +271,11 @@ func (c *change) askQuestion(q state.Question) {
 	phase, step := c.t.Phase, c.t.Step
 	c.enterPhase(state.PhaseAwaitingAnswer, "waiting for an answer to a question")
 	c.t.Resume, c.t.Step, c.t.Question, c.t.Waiting = phase, step, &q, nil
-	c.enqueuePost(fmt.Sprintf("question-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: q.Kind, Text: q.Text, Items: q.Options, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("question-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: q.Kind, Text: q.Text, Items: q.Options, By: c.personToNotify()})
 }
 
-// asker returns the person whom questions address: the author of the last approval, else of the trigger.
-func (c *change) asker() state.Person {
+// personToNotify returns the person whom questions address: the author of the last approval, else of the trigger.
+func (c *change) personToNotify() state.Person {
 	if a := c.t.Approval; a != nil {
 		return a.By
 	}
@@ -300,19 +300,19 @@ func applyAnswer(c *change) {
 	c.resumePhase("@" + c.e.By.Login + " answered")
 }
 
-// answersKey reports whether a person names the ticket key that errand asked for.
-func answersKey(c *change) bool {
+// answersTicketKey reports whether a person names the ticket key that errand asked for.
+func answersTicketKey(c *change) bool {
 	return c.o.Arg != "" && c.t.Question != nil && c.t.Question.Kind == state.AskKey
 }
 
-// createPR continues with the ticket key that a person named.
-func createPR(c *change) {
+// resumeWithTicketKey continues with the ticket key that a person named.
+func resumeWithTicketKey(c *change) {
 	c.t.Ticket = c.o.Arg
 	c.resumePhase("@" + c.e.By.Login + " named the ticket")
 }
 
-// noteTicket stores a ticket key for later.
-func noteTicket(c *change) {
+// storeTicketKey stores a ticket key for later.
+func storeTicketKey(c *change) {
 	if c.o.Arg == "" {
 		c.reply(state.ReplyTicketMissing)
 		return

@@ -13,13 +13,13 @@ import (
 
 // collectWork enqueues reading the changeset of a successful run.
 func collectWork(c *change) {
-	takeAnswers(c)
+	storeAnswers(c)
 	closeRun(c)
 	c.enqueueStep(state.JobCollect)
 }
 
-// takeAnswers stores the agent's answers to feedback until they are posted.
-func takeAnswers(c *change) {
+// storeAnswers stores the agent's answers to feedback until they are posted.
+func storeAnswers(c *change) {
 	w := &state.Work{Run: c.t.Run.ID, Summary: c.result.Summary, Title: c.result.Title, Text: c.result.Text, Answers: c.result.Threads}
 	if old := c.t.Work; old != nil { // an earlier attempt of the same round
 		w.Rebases = old.Rebases
@@ -32,8 +32,8 @@ func takeAnswers(c *change) {
 	c.t.Work = w
 }
 
-// takeWork stores the collected changeset with the answers.
-func (c *change) takeWork() {
+// storeWork stores the collected changeset with the answers.
+func (c *change) storeWork() {
 	n := *c.e.Work()
 	if old := c.t.Work; old != nil {
 		n.Run, n.Answers, n.Summary, n.Title, n.Text, n.Rebases = old.Run, old.Answers, old.Summary, old.Title, old.Text, old.Rebases
@@ -52,23 +52,23 @@ func isBehind(c *change) bool {
 
 // rebaseFirst rebases collected work onto a push during the run.
 func rebaseFirst(c *change) {
-	c.takeWork()
-	if canRebase(c) {
+	c.storeWork()
+	if mayRebase(c) {
 		rebase(c, c.t.Branch.Head)
 		return
 	}
 	rebaseLater(c, c.t.Branch.Head)
 }
 
-// publish publishes the changeset, or shows it first.
-func publish(c *change) {
-	c.takeWork()
+// storeAndPublish publishes the changeset, or shows it first.
+func storeAndPublish(c *change) {
+	c.storeWork()
 	publishOrShow(c)
 }
 
-// check runs the repository's commands on the changeset's tree.
-func check(c *change) {
-	c.takeWork()
+// storeAndCheck runs the repository's commands on the changeset's tree.
+func storeAndCheck(c *change) {
+	c.storeWork()
 	c.launchRun(state.RunCheck)
 	c.t.Run.Attempt = checkRounds(c) + 1
 }
@@ -163,8 +163,8 @@ const feedbackRefusal = "refusal"
 // postRefusals posts the push gate's refusals and waits for people.
 func postRefusals(c *change) {
 	phase := c.t.Phase
-	c.takeWork()
-	keepRefusals(c)
+	c.storeWork()
+	storeGateRefusals(c)
 	c.enterPhase(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
 	c.t.Resume, c.t.Step = phase, state.StepRun
 	c.t.Question = &state.Question{Kind: state.AskRefused, AskedAt: c.e.Now, Text: "the push gate refused the changeset"}
@@ -172,7 +172,7 @@ func postRefusals(c *change) {
 		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: feedbackRefusal, At: c.e.Now,
 			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
 	}
-	c.enqueuePost(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused, Refusals: of[event.Collected](c).Refusals, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused, Refusals: of[event.Collected](c).Refusals, By: c.personToNotify()})
 }
 
 // askAboutNoChanges posts that the agent changed nothing, and asks how to continue.
@@ -186,7 +186,7 @@ func askAboutNoChanges(c *change) {
 	c.enterPhase(state.PhaseAwaitingAnswer, "the agent changed nothing")
 	c.t.Resume, c.t.Step = phase, state.StepRun
 	c.t.Question = &state.Question{Kind: state.AskNoChange, AskedAt: c.e.Now, Text: "the agent changed nothing"}
-	c.enqueuePost(fmt.Sprintf("no-changes-%d", c.t.Version+1), state.Post{Kind: state.PostNoChanges, Text: text, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("no-changes-%d", c.t.Version+1), state.Post{Kind: state.PostNoChanges, Text: text, By: c.personToNotify()})
 }
 
 // storePR stores the pull request as it was opened or found.
@@ -199,18 +199,18 @@ func storePR(c *change) {
 func waitForReview(c *change) {
 	storePR(c)
 	if c.t.Work != nil {
-		c.dropTaken(c.t.Work.Run)
+		c.removeAnsweredFeedback(c.t.Work.Run)
 	}
 	c.t.Work = nil
 	c.enterPhase(state.PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
-	c.enqueuePost(fmt.Sprintf("pr-%d", c.t.PR.Number), state.Post{Kind: state.PostPROpened, By: c.asker()})
+	c.enqueuePost(fmt.Sprintf("pr-%d", c.t.PR.Number), state.Post{Kind: state.PostPROpened, By: c.personToNotify()})
 	if len(c.pendingFeedback()) > 0 || c.e.Searched() { // it was there before we knew of it, so somebody may have reviewed it
-		c.gather(c.e.Now.Add(c.p.Gather))
+		c.enqueueGather(c.e.Now.Add(c.p.Gather))
 	}
 }
 
-// gather enqueues reading the review threads for one round.
-func (c *change) gather(at time.Time) {
+// enqueueGather enqueues reading the review threads for one round.
+func (c *change) enqueueGather(at time.Time) {
 	j := c.job(state.JobGather, state.LaneWork, "gather")
 	j.NotBefore = at
 	c.enqueue(j)
@@ -228,14 +228,14 @@ func gatherReview(c *change) {
 	if v.Body != "" {
 		c.feedback(state.Feedback{ID: fmt.Sprintf("review:%d", v.ID), Kind: "review", By: c.e.By, At: v.At, Body: v.Body, OnPR: true})
 	}
-	c.gather(c.e.Now.Add(c.p.Gather))
+	c.enqueueGather(c.e.Now.Add(c.p.Gather))
 }
 
 // gatherComment gathers a comment that addresses errand.
 func gatherComment(c *change) {
 	keepComment(c)
 	c.react("eyes")
-	c.gather(c.e.Now.Add(c.p.Gather))
+	c.enqueueGather(c.e.Now.Add(c.p.Gather))
 }
 
 // keepFeedback stores gathered feedback.
@@ -259,16 +259,16 @@ func beginRound(c *change) {
 // endRound ends a round, and gathers the next one if feedback arrived meanwhile.
 func endRound(c *change) {
 	if c.t.Work != nil {
-		c.dropTaken(c.t.Work.Run)
+		c.removeAnsweredFeedback(c.t.Work.Run)
 	}
 	c.t.Work = nil
 	c.enterPhase(state.PhasePROpen, fmt.Sprintf("review round %d is answered", c.t.Round))
 	if p := c.e.Post(); p != nil {
 		c.enqueuePost(fmt.Sprintf("round-%d", c.t.Round), *p)
 	}
-	scheduleReplyTwinChecks(c, of[event.ThreadsAnswered](c).Uncertain)
+	scheduleAnswerDuplicateChecks(c, of[event.ThreadsAnswered](c).Uncertain)
 	if len(c.pendingFeedback()) > 0 {
-		c.gather(c.e.Now.Add(c.p.Gather))
+		c.enqueueGather(c.e.Now.Add(c.p.Gather))
 	}
 }
 

@@ -18,8 +18,8 @@ func publishOrShow(c *change) {
 	c.enqueueStep(state.JobCommit)
 }
 
-// thisShown reports whether a diff is that of the changeset to be published.
-func thisShown(c *change) bool {
+// isCurrentDiff reports whether a diff is that of the changeset to be published.
+func isCurrentDiff(c *change) bool {
 	return c.t.Work != nil && of[event.DiffReady](c).Plan.Publish != nil && of[event.DiffReady](c).Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
 }
 
@@ -28,7 +28,7 @@ func thisShown(c *change) bool {
 func createPublishRevision(c *change) {
 	p, w := of[event.DiffReady](c).Plan, c.t.Work
 	p.Kind, p.Revision, p.Summary, p.Run, p.Made, p.BaseSHA = state.PlanPublish, len(c.revisions(state.PlanPublish))+1, w.Summary, w.Run, c.e.Now, w.Base
-	nameRevision(c, &p)
+	assignHash(c, &p)
 	supersede(c, state.PlanPublish)
 	for _, old := range c.revisions(state.PlanPublish) {
 		old.Text, old.Publish.Stat = "", nil
@@ -46,14 +46,14 @@ func publishApproved(c *change, a state.Approval) {
 	c.enqueueStep(state.JobCommit)
 }
 
-// publishDoubted reports whether the approval of the changes that are about to be published was withdrawn.
-func publishDoubted(c *change) bool {
+// isPublishApprovalWithdrawn reports whether the approval of the changes that are about to be published was withdrawn.
+func isPublishApprovalWithdrawn(c *change) bool {
 	k := c.e.Candidate()
 	return isWithdrawn(c) && c.t.Step == state.JobCommit && c.t.Work != nil && k.Kind == state.PlanPublish && c.t.Work.Approved == k.Hash
 }
 
-// revokePublish returns the task to waiting: the approval was withdrawn, or its author lost the permission.
-func revokePublish(c *change) {
+// revokePublishApproval returns the task to waiting: the approval was withdrawn, or its author lost the permission.
+func revokePublishApproval(c *change) {
 	a := c.e.Candidate()
 	p := c.planByHash(a.Hash)
 	p.Publish.Approved, c.t.Work.Approved = nil, ""
@@ -71,8 +71,8 @@ func reviseForCondition(c *change, k state.Candidate) {
 	c.startRevision("@" + k.By.Login + " approved with a condition")
 }
 
-// reviewedChanges passes a review of the shown changes to the agent.
-func reviewedChanges(c *change) {
+// reviseForReview passes a review of the shown changes to the agent.
+func reviseForReview(c *change) {
 	keepFeedback(c)
 	c.startRevision("a review asked for a change")
 }
@@ -110,12 +110,12 @@ func newestOfPlans(c *change) *state.Plan {
 
 // saveUnpublished stores a changeset that was read from the VM but not published when the task ends: it waits for
 // approval, is being checked, or could not be published.
-func saveUnpublished(c *change, why string) {
+func saveUnpublished(c *change, reason string) {
 	w := c.t.Work
 	if w == nil || w.Ref == "" || w.Head != "" && w.Head == c.t.Branch.Head {
 		return
 	}
-	c.t.Saved = append(c.t.Saved, state.SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Reason: why})
+	c.t.Saved = append(c.t.Saved, state.SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Reason: reason})
 }
 
 // unreadRun returns the task's last run if its work exists only on the VM: it just ended, was interrupted, or asked a
@@ -142,8 +142,8 @@ func unreadRun(c *change) *state.Run {
 	return nil
 }
 
-// whatWaits names the object that waits for an approval.
-func whatWaits(c *change) string {
+// approvalSubject names the object that waits for an approval.
+func approvalSubject(c *change) string {
 	if c.t.Phase == state.PhaseAwaitingPublishApproval {
 		return "the changes"
 	}

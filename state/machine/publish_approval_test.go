@@ -94,7 +94,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 }
 
 // The hash by which people name changes is that of their data, not only of what is shown of it.
-func TestPlanHashOfChanges(t *testing.T) {
+func TestHashOfChangesCoversData(t *testing.T) {
 	t.Parallel()
 	base := state.Plan{Kind: state.PlanPublish, Revision: 1, Text: "+x", Publish: &state.Changes{Digest: "d", Tree: "t"}}
 	seen := map[string]string{state.PlanHash(base): "base"}

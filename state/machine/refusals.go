@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// keepRefusals stores the push gate's refusals for the summary.
-func keepRefusals(c *change) {
+// storeGateRefusals stores the push gate's refusals for the summary.
+func storeGateRefusals(c *change) {
 	n := min(len(of[event.Collected](c).Refusals), maxGateRules)
 	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(of[event.Collected](c).Refusals[:n]), More: len(of[event.Collected](c).Refusals) - n}
 	for i := range g.Refusals {
@@ -19,10 +19,10 @@ func keepRefusals(c *change) {
 		g.Run = c.t.Work.Run
 	}
 	c.t.GateRefusals = append(c.t.GateRefusals, g)
-	c.t.GateRefusals = c.t.GateRefusals[max(0, len(c.t.GateRefusals)-maxGate):]
+	c.t.GateRefusals = c.t.GateRefusals[max(0, len(c.t.GateRefusals)-maxGateRefusals):]
 }
 
 const (
-	maxGate      = 10 // refused changesets, the newest
-	maxGateRules = 5  // broken rules of each
+	maxGateRefusals = 10 // refused changesets, the newest
+	maxGateRules    = 5  // broken rules of each
 )

@@ -9,7 +9,7 @@ import (
 
 // retry checks the same commits again, with settings that may have changed; with a new VM, or after any other message,
 // the agent continues.
-func TestRetryAfterARefusal(t *testing.T) {
+func TestRetryAfterGateRefusal(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		order state.Order

@@ -9,7 +9,7 @@ import (
 // handleUnreadableBlock handles a closing block that cannot be parsed. A conclusion that the run reported with a tool replaces it.
 // Otherwise the agent is asked to repeat it, and then the result contains the readable parts and a note.
 func handleUnreadableBlock(c *change) {
-	if c.result == nil || c.result.Broken == "" || !thisRun(c) {
+	if c.result == nil || c.result.Broken == "" || !isActiveRun(c) {
 		return
 	}
 	res := c.result
@@ -17,26 +17,26 @@ func handleUnreadableBlock(c *change) {
 	case r.Conclusion != nil:
 		res.Broken = ""
 	case r.Repair != nil || reachedRunLimit(c):
-		noteUnreadable(res, r.Repair != nil)
+		addUnreadableNote(res, r.Repair != nil)
 		res.Broken = ""
 	}
 }
 
-// noteUnreadable adds a note to the agent's answer about how much of its conclusion is known.
-func noteUnreadable(r *state.RunResult, asked bool) {
+// addUnreadableNote adds a note to the agent's answer about how much of its conclusion is known.
+func addUnreadableNote(r *state.RunResult, repaired bool) {
 	again := ""
-	if asked {
+	if repaired {
 		again = ", even after errand asked for it again"
 	}
-	what := "The outcome below is taken from its readable parts."
+	treatment := "The outcome below is taken from its readable parts."
 	if r.Guess {
-		what = "errand treats the answer as a plan to build."
+		treatment = "errand treats the answer as a plan to build."
 		if r.Outcome == "done" {
-			what = "errand treats the work as finished."
+			treatment = "errand treats the work as finished."
 		}
-		what += " Please check whether that is right."
+		treatment += " Please check whether that is right."
 	}
-	note := fmt.Sprintf("> **Note:** the block at the end of the agent's answer, which states its outcome, could not be read%s. %s", again, what)
+	note := fmt.Sprintf("> **Note:** the block at the end of the agent's answer, which states its outcome, could not be read%s. %s", again, treatment)
 	if r.Outcome == state.OutcomeQuestion || r.Outcome == state.OutcomeBlocked {
 		r.Question = firstNonEmpty(r.Question, r.Text, r.Summary) + "\n\n" + note
 		return
@@ -44,12 +44,12 @@ func noteUnreadable(r *state.RunResult, asked bool) {
 	r.Text = firstNonEmpty(r.Text, r.Summary) + "\n\n" + note
 }
 
-// cannotRead reports whether the run's closing block cannot be parsed.
-func cannotRead(c *change) bool { return c.result.Broken != "" }
+// hasUnreadableBlock reports whether the run's closing block cannot be parsed.
+func hasUnreadableBlock(c *change) bool { return c.result.Broken != "" }
 
-// askAgain launches a run that asks the agent to repeat the closing block. The rest of its answer is stored with that
+// launchRepair launches a run that asks the agent to repeat the closing block. The rest of its answer is stored with that
 // run, which also takes over the feedback to answer.
-func askAgain(c *change) {
+func launchRepair(c *change) {
 	old, res := *c.t.Run, *c.result
 	closeRun(c)
 	c.launchRun(old.Kind)

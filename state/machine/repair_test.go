@@ -38,7 +38,7 @@ func repairing(t *testing.T) *life {
 
 // An unreadable block is requested once more, and the new one counts; if that is unreadable, too, a note is added where
 // people read the result.
-func TestClosingBlockIsAskedForOnce(t *testing.T) {
+func TestClosingBlockIsRequestedOnce(t *testing.T) {
 	t.Parallel()
 	l := repairing(t)
 	l.end(state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Words.", Outcome: "question", Question: "Which?"})
@@ -66,7 +66,7 @@ func TestClosingBlockIsAskedForOnce(t *testing.T) {
 }
 
 // It is not requested if a tool reported the conclusion, after too many runs, or on another VM.
-func TestClosingBlockIsNotAskedFor(t *testing.T) {
+func TestClosingBlockIsNotRequested(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -79,7 +79,7 @@ func TestClosingBlockIsNotAskedFor(t *testing.T) {
 
 	l = newLife(t)
 	l.implementing()
-	l.task.UnattendedLaunches = maxUnasked
+	l.task.UnattendedLaunches = maxUnattendedLaunches
 	l.end(broken("done", true))
 	l.want(state.PhaseImplementing, state.JobCollect)
 	if text := l.task.Work.Text; !strings.Contains(text, "could not be read. errand treats the work") {
@@ -96,7 +96,7 @@ func TestClosingBlockIsNotAskedFor(t *testing.T) {
 }
 
 // An interrupted repair is replaced by a complete run, as any other attempt.
-func TestRepairIsInterrupted(t *testing.T) {
+func TestInterruptedRepairIsReplaced(t *testing.T) {
 	t.Parallel()
 	l := repairing(t)
 	l.end(state.RunResult{Status: state.StatusOverloaded, Class: state.RunRetryable})

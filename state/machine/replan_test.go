@@ -9,9 +9,9 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestReplanAfterARefusal: what was built before people ask for a new plan does not count any more, while where the
+// TestReplanAfterRefusalKeepsCheckoutPosition: what was built before people ask for a new plan does not count any more, while where the
 // VM's checkout is stays known until a run puts it elsewhere: the VM may be put to sleep before.
-func TestReplanAfterARefusal(t *testing.T) {
+func TestReplanAfterRefusalKeepsCheckoutPosition(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]settings.PlanMode{"no plans": settings.PlanNone, "one plan": settings.PlanOneStep, "two plans": ""} {
 		t.Run(name, func(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestTheGatewaysReasonIsKnownBetter: where the gateway did not pass calls of a run on, its reason is the run's, unless the
+// TestGatewayReasonReplacesMessage: where the gateway did not pass calls of a run on, its reason is the run's, unless the
 // model has answered since, or something else ended the run.
-func TestTheGatewaysReasonIsKnownBetter(t *testing.T) {
+func TestGatewayReasonReplacesMessage(t *testing.T) {
 	t.Parallel()
 	const program, gateway = "what errand makes of the program's words", "errand denied a model call: another model"
 	refused := event.Event{Payload: event.ModelCalled{Money: state.Money{}, Waiting: &state.Waiting{Kind: state.WaitRefused, Detail: gateway}}}

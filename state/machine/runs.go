@@ -152,9 +152,9 @@ func closeRun(c *change) {
 	c.t.Run = nil
 	storeLastMessage(c, res.Text)
 	if res.Status == state.StatusVMLost && c.t.VM != nil {
-		why := firstNonEmpty(res.VMEndReason, "vanished")
-		c.releaseVM(why)
-		storeRelease(c, why)
+		reason := firstNonEmpty(res.VMEndReason, "vanished")
+		c.releaseVM(reason)
+		storeRelease(c, reason)
 	}
 }
 
@@ -170,27 +170,27 @@ func repeatWithoutSession(c *change) {
 }
 
 // dropRun files a run whose result is obsolete. An active run is stopped.
-func (c *change) dropRun(why string) {
+func (c *change) dropRun(reason string) {
 	r := c.t.Run
 	if r == nil {
 		return
 	}
 	if r.State == state.RunActive {
-		c.stopRun(why)
+		c.stopRun(reason)
 		c.t.Active += max(c.e.Now.Sub(r.Started), 0)
 	}
-	r.State, r.Ended, r.Message, r.Class, r.Status = state.RunEnded, c.e.Now, why, state.RunRetryable, state.StatusInterrupted
+	r.State, r.Ended, r.Message, r.Class, r.Status = state.RunEnded, c.e.Now, reason, state.RunRetryable, state.StatusInterrupted
 	r.Calls, r.Conclusion, r.Repair = nil, nil, nil
 	c.t.Runs = append(c.t.Runs, *r)
 	c.t.Run = nil
-	c.drop = true
+	c.dropWork = true
 }
 
 // stopRun enqueues stopping the active run and saving its work, before other queued jobs.
-func (c *change) stopRun(why string) {
+func (c *change) stopRun(reason string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+c.t.Run.ID)
 	j.Run, j.Priority = c.t.Run.ID, 2
-	j.Args = state.JobArgs{VM: c.t.Run.VM, Reason: why}
+	j.Args = state.JobArgs{VM: c.t.Run.VM, Reason: reason}
 	c.enqueue(j)
 }
 
@@ -205,8 +205,8 @@ func droppedRun(c *change) *state.Run {
 	return nil
 }
 
-// countDropped adds the cost of a stopped run.
-func countDropped(c *change) {
+// storeDroppedResult adds the cost of a stopped run.
+func storeDroppedResult(c *change) {
 	r := droppedRun(c)
 	r.Turns, r.Refused, r.LastSeq, r.Used, r.Reported = c.result.Turns, c.result.Refused, c.result.LastSeq, c.result.Used, true
 	if r.Session == "" {
@@ -222,7 +222,7 @@ func retryRunLater(c *change) {
 	if attempt >= c.p.MaxAttempts {
 		hint := ""
 		if res.Status == state.StatusCrashed {
-			hint = hintProgram
+			hint = programOutputHint
 		}
 		c.fail(state.End{Reason: firstNonEmpty(res.Message, "the agent's run ended without a result ("+string(res.Status)+")"),
 			Hint: hint + "errand tried it " + fmt.Sprint(attempt) + " times. Comment `retry` to try again.", Class: state.ClassAgent})
@@ -231,19 +231,19 @@ func retryRunLater(c *change) {
 	at := c.e.Now.Add(backoff(c, attempt))
 	if res.RetryAt.After(at) { // by the VM, too
 		at = res.RetryAt
-		if most := c.e.Now.Add(maxWait); at.After(most) {
-			at = most
+		if latest := c.e.Now.Add(maxWait); at.After(latest) {
+			at = latest
 		}
 	}
 	c.interrupt(firstNonEmpty(res.Message, string(res.Status)), at)
 }
 
-// maxUnasked is the maximum number of runs without a person's action. One action leads to about ten runs if every check
+// maxUnattendedLaunches is the maximum number of runs without a person's action. One action leads to about ten runs if every check
 // fails; more suggest an endless loop, which costs money.
-const maxUnasked = 20
+const maxUnattendedLaunches = 20
 
 // reachedRunLimit reports whether no run may be launched before people act.
-func reachedRunLimit(c *change) bool { return c.t.UnattendedLaunches >= maxUnasked }
+func reachedRunLimit(c *change) bool { return c.t.UnattendedLaunches >= maxUnattendedLaunches }
 
 // failAtRunLimit stops a task that would otherwise continue endlessly.
 func failAtRunLimit(c *change) {
@@ -260,12 +260,12 @@ func failAtRunLimit(c *change) {
 const maxWait = 8 * 24 * time.Hour
 
 // interrupt interrupts the task until a time.
-func (c *change) interrupt(why string, at time.Time) {
+func (c *change) interrupt(reason string, at time.Time) {
 	c.t.Resume = c.t.Phase
 	step := c.t.Step
-	c.enterPhase(state.PhaseInterrupted, why)
+	c.enterPhase(state.PhaseInterrupted, reason)
 	c.t.Step = step
-	c.t.Waiting = &state.Waiting{Kind: state.WaitLimit, Detail: why, Since: c.e.Now, Until: at}
+	c.t.Waiting = &state.Waiting{Kind: state.WaitLimit, Detail: reason, Since: c.e.Now, Until: at}
 	c.scheduleDue(state.DueResume, fmt.Sprint(c.t.Version), at)
 }
 
@@ -278,12 +278,12 @@ func backoff(c *change, attempt int) time.Duration {
 	return min(d, c.p.BackoffMax)
 }
 
-// runFailed saves the work and posts the reason.
-func runFailed(c *change) {
+// failRun saves the work and posts the reason.
+func failRun(c *change) {
 	res := *c.result
-	var capped *state.Waiting
-	if atCap(c) {
-		capped = c.t.Run.RunDenial
+	var denial *state.Waiting
+	if isAtCap(c) {
+		denial = c.t.Run.RunDenial
 	}
 	c.stopRun("failed") // the run has ended; this saves the work
 	closeRun(c)
@@ -295,8 +295,8 @@ func runFailed(c *change) {
 	switch {
 	case m.AtCap():
 		end = state.End{Reason: m.CapReached(), Hint: m.Hint(), Class: state.ClassBudget}
-	case capped != nil:
-		end = state.End{Reason: capped.Detail, Hint: capped.Hint, Class: state.ClassBudget}
+	case denial != nil:
+		end = state.End{Reason: denial.Detail, Hint: denial.Hint, Class: state.ClassBudget}
 	}
 	c.fail(end)
 }
@@ -317,13 +317,13 @@ func resumeInterrupted(c *change) {
 }
 
 // resumePhase leaves failed, interrupted or awaiting_answer for the phase before, and repeats its step.
-func (c *change) resumePhase(why string) {
+func (c *change) resumePhase(reason string) {
 	phase, step := c.t.Resume, c.t.Step
 	if phase == "" {
 		phase = state.PhaseQueued
 	}
 	c.t.Resume, c.t.Waiting = "", nil
-	c.enterPhase(phase, why)
+	c.enterPhase(phase, reason)
 	c.t.Step = step
 	repeatStep(c)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestTheEndKeepsWhatIsNotPublished: whatever a task was at when it ended, what its agent had done by then is saved before the VM
+// TestEndSavesUnpublishedWork: whatever a task was at when it ended, what its agent had done by then is saved before the VM
 // goes: by a job that reads it from the VM, or, where it was read already, under the name that it has.
-func TestTheEndKeepsWhatIsNotPublished(t *testing.T) {
+func TestEndSavesUnpublishedWork(t *testing.T) {
 	t.Parallel()
 	build := func(l *life) {
 		l.trigger()

@@ -8,14 +8,14 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestStrangersMakeNoOldReviewNew: what a round has answered is not taken up again because others wrote much meanwhile.
-func TestStrangersMakeNoOldReviewNew(t *testing.T) {
+// TestAnsweredFeedbackStaysSeen: what a round has answered is not taken up again because others wrote much meanwhile.
+func TestAnsweredFeedbackStaysSeen(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{TaskComments: state.TaskComments{SeenIDs: []string{"thread:1:2"}}}
-	for i := range 2 * maxSeen {
+	for i := range 2 * maxSeenIDs {
 		MarkSeen(task, event.Event{ID: fmt.Sprintf("review-event:%d", i), Permission: state.PermissionRead})
 	}
-	if !task.HasSeen("thread:1:2") || len(task.SeenUntrustedIDs) != maxSeen || len(task.SeenIDs) != 1 {
+	if !task.HasSeen("thread:1:2") || len(task.SeenUntrustedIDs) != maxSeenIDs || len(task.SeenIDs) != 1 {
 		t.Errorf("%d of writers and %d of others are remembered", len(task.SeenIDs), len(task.SeenUntrustedIDs))
 	}
 }

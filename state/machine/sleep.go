@@ -22,7 +22,7 @@ func suspendAt(c *change) time.Time {
 	vm, at := c.t.VM, c.t.IdleSince().Add(c.p.IdleVM)
 	margin := c.p.IdleVM
 	if vm.Paid > 0 {
-		margin = c.margin()
+		margin = c.suspendMargin()
 		at = vm.PaidUntil(c.e.Now).Add(-margin)
 	}
 	if w := c.t.Waiting; c.t.Phase == state.PhaseInterrupted && w != nil && w.Until.After(at) && w.Until.Before(at.Add(margin)) {
@@ -34,10 +34,10 @@ func suspendAt(c *change) time.Time {
 // suspendBefore returns how long before the end of a span of that length a VM is suspended.
 func (p Policy) suspendBefore(span time.Duration) time.Duration { return min(p.SleepBefore, span/4) }
 
-// margin returns how long before the end of its paid span the task's VM is suspended: according to the policy, or
+// suspendMargin returns how long before the end of its paid span the task's VM is suspended: according to the policy, or
 // earlier if saving its work has taken longer, so that it does not reach into another span. It is at most a third of a
 // span.
-func (c *change) margin() time.Duration {
+func (c *change) suspendMargin() time.Duration {
 	vm := c.t.VM
 	m := c.p.suspendBefore(vm.Paid)
 	if vm.SuspendDuration > 0 {
@@ -63,7 +63,7 @@ func suspendVM(c *change) {
 		return
 	}
 	if vm := c.t.VM; of[event.Due](c).Insured && vm.Paid > 0 {
-		margin := c.margin()
+		margin := c.suspendMargin()
 		c.scheduleDue(state.DueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
 		return
 	}
@@ -72,8 +72,8 @@ func suspendVM(c *change) {
 	c.enqueue(j)
 }
 
-// sameVM reports whether the event is about the task's present VM.
-func sameVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Suspended](c).VM }
+// isTaskVM reports whether the event is about the task's present VM.
+func isTaskVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Suspended](c).VM }
 
 // releaseSuspended deletes the VM whose work was saved, unless the VM is needed by now. Without Suspended.Work nothing
 // could be saved, and Failure has the reason.
@@ -89,13 +89,13 @@ func releaseSuspended(c *change) {
 		c.checkIdleAgain() // it is deleted, or kept, as without suspending
 		return
 	}
-	why := "asleep"
+	reason := "asleep"
 	if a == nil {
-		why = firstNonEmpty(of[event.Suspended](c).EndReason, "vanished")
-		c.enqueuePost("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: of[event.Suspended](c).Failure, By: c.asker()})
+		reason = firstNonEmpty(of[event.Suspended](c).EndReason, "vanished")
+		c.enqueuePost("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: of[event.Suspended](c).Failure, By: c.personToNotify()})
 	}
-	c.releaseVM(why)
-	storeRelease(c, why)
+	c.releaseVM(reason)
+	storeRelease(c, reason)
 }
 
 // checkIdleAgain schedules another check of a VM that was kept because it might be needed.
@@ -105,13 +105,13 @@ func (c *change) checkIdleAgain() {
 	}
 	pause := c.p.IdleVM / 2
 	if c.t.VM.Paid > 0 {
-		pause = c.margin() / 4
+		pause = c.suspendMargin() / 4
 	}
 	c.scheduleDue(state.DueIdle, c.t.VM.Name, c.e.Now.Add(pause))
 }
 
-// discardLateSave deletes the saved work of a VM that is no longer the task's.
-func discardLateSave(c *change) {
+// deleteObsoleteSave deletes the saved work of a VM that is no longer the task's.
+func deleteObsoleteSave(c *change) {
 	if a := of[event.Suspended](c).Work; a != nil && (c.t.Suspended == nil || c.t.Suspended.Ref != a.Ref) {
 		c.deleteSaved(a.Mode, a.Ref)
 	}
@@ -167,7 +167,7 @@ func deleteUnusedSave(c *change) {
 		return
 	}
 	if c.t.VM == nil && c.t.WorkToRestore() != nil {
-		c.enqueuePost("forgotten-"+a.VM, state.Post{Kind: state.PostVM, Reason: state.VMExpired, Items: []string{string(a.Mode)}, By: c.asker()})
+		c.enqueuePost("forgotten-"+a.VM, state.Post{Kind: state.PostVM, Reason: state.VMExpired, Items: []string{string(a.Mode)}, By: c.personToNotify()})
 	}
 	c.deleteSaved(a.Mode, a.Ref)
 	c.t.Suspended = nil
@@ -186,8 +186,8 @@ func willRestore(c *change) bool {
 func continueRestored(c *change) {
 	l := of[event.Restored](c).Launch
 	c.storeVM(l)
-	if why := l.RestoreFailure; why != "" {
-		c.fail(state.End{Reason: "the work is lost: " + why, Hint: "Comment `retry` to do the work again.", Class: state.ClassVM})
+	if reason := l.RestoreFailure; reason != "" {
+		c.fail(state.End{Reason: "the work is lost: " + reason, Hint: "Comment `retry` to do the work again.", Class: state.ClassVM})
 		return
 	}
 	if c.t.Step == state.JobRebase && c.t.Suspended != nil {
@@ -196,8 +196,8 @@ func continueRestored(c *change) {
 	c.enqueueStep(c.t.Step)
 }
 
-// keepLateVM deletes, or keeps for the next run, a VM that was started for an obsolete step.
-func keepLateVM(c *change) {
+// storeObsoleteVM deletes, or keeps for the next run, a VM that was started for an obsolete step.
+func storeObsoleteVM(c *change) {
 	c.storeVM(of[event.Restored](c).Launch)
 	if c.t.Ended() {
 		c.releaseVM(string(c.t.Phase))
@@ -217,7 +217,7 @@ func (c *change) storeVM(l state.Launch) {
 	if l.RestoreFailure == "" || c.t.Suspended == nil {
 		return
 	}
-	c.enqueuePost("not-woken-"+vm.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotRestored, Text: l.RestoreFailure, By: c.asker()})
+	c.enqueuePost("not-woken-"+vm.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotRestored, Text: l.RestoreFailure, By: c.personToNotify()})
 	c.deleteSaved(c.t.Suspended.Mode, c.t.Suspended.Ref)
 	c.t.Suspended = nil
 }
@@ -226,20 +226,20 @@ func (c *change) storeVM(l state.Launch) {
 // current one ends.
 func scheduleSpanCheck(c *change) {
 	if vm := c.t.VM; vm != nil && vm.Paid > 0 {
-		c.scheduleDue(state.DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.margin())).Add(-2*c.margin()))
+		c.scheduleDue(state.DueSpan, vm.Name, vm.PaidUntil(c.e.Now.Add(3*c.suspendMargin())).Add(-2*c.suspendMargin()))
 	}
 }
 
-// endSpan stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says that the
+// checkNextSpan stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says that the
 // money for VMs is. The VM is suspended next.
-func endSpan(c *change) {
+func checkNextSpan(c *change) {
 	used, w := c.t.VMUse(c.e.Now).Hours, c.e.Waiting()
-	over := c.p.VMHours > 0 && used+c.t.VM.Paid > c.p.VMHours
-	if !over && w == nil || c.t.Run == nil || c.t.Run.State != state.RunActive {
+	exceeded := c.p.VMHours > 0 && used+c.t.VM.Paid > c.p.VMHours
+	if !exceeded && w == nil || c.t.Run == nil || c.t.Run.State != state.RunActive {
 		scheduleSpanCheck(c)
 		return
 	}
-	if over {
+	if exceeded {
 		c.dropRun("the task's VM hours are used up")
 		c.fail(state.End{Reason: fmt.Sprintf("the task's VM hours are used up (%s of %s)", state.FormatHours(used), state.FormatHours(c.p.VMHours)), Hint: state.HintVMHours, Class: state.ClassVMHours})
 		return

@@ -16,8 +16,8 @@ func idleOf(vm string) event.Event {
 	return event.Event{Payload: event.NewDue(state.DueIdle, vm)}
 }
 
-// asleepOf is the report of the job sleep for a VM.
-func asleepOf(vm, ref string) event.Event {
+// suspendedOn is the report of the job sleep for a VM.
+func suspendedOn(vm, ref string) event.Event {
 	return event.Event{Payload: event.Suspended{VM: vm, Work: &state.SuspendedWork{Mode: settings.SleepArchive, Ref: ref, Bytes: 3_200_000, VM: vm, Base: "b0", Head: "b1"}}}
 }
 
@@ -53,7 +53,7 @@ func TestIdleVM(t *testing.T) {
 	if j := jobOf(l.jobs, state.JobSuspend); j.Lane != state.LaneWork || j.Args.VM != "vm1" || l.task.VM == nil {
 		t.Fatalf("got VM %v, jobs %v", l.task.VM, kindsOf(l.jobs))
 	}
-	l.do(asleepOf("vm1", "a1"))
+	l.do(suspendedOn("vm1", "a1"))
 	if l.task.VM != nil || len(l.task.VMs) != 1 || l.task.VMs[0].EndReason != "asleep" || jobOf(l.jobs, state.JobRelease).Args.Reason != "asleep" {
 		t.Errorf("got VM %v, earlier ones %v, jobs %v", l.task.VM, l.task.VMs, kindsOf(l.jobs))
 	}
@@ -97,7 +97,7 @@ func TestPaidHour(t *testing.T) {
 }
 
 // The phases in which a VM is suspended.
-func TestRests(t *testing.T) {
+func TestPhasesWithIdleVM(t *testing.T) {
 	t.Parallel()
 	waits := &state.Waiting{Kind: state.WaitMoney}
 	launching := &state.Run{State: state.RunLaunching}
@@ -130,14 +130,14 @@ func TestRests(t *testing.T) {
 }
 
 // A request that arrives while the work is being saved keeps the VM.
-func TestWokenMeanwhile(t *testing.T) {
+func TestRequestDuringSuspensionKeepsVM(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
 	l.now = l.now.Add(time.Hour)
 	l.do(idleOf("vm1"))
 	l.comment(state.VerbMessage)
-	l.do(asleepOf("vm1", "a1"))
+	l.do(suspendedOn("vm1", "a1"))
 	if l.task.VM == nil || l.task.Suspended == nil || jobOf(l.jobs, state.JobRelease).Kind != "" {
 		t.Fatalf("got VM %v, asleep %v, jobs %v", l.task.VM, l.task.Suspended, kindsOf(l.jobs))
 	}
@@ -146,7 +146,7 @@ func TestWokenMeanwhile(t *testing.T) {
 		t.Error("got saved work from before the run to restore after it, want none")
 	}
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
-	l.do(asleepOf("vm1", "a2"))
+	l.do(suspendedOn("vm1", "a2"))
 	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a1" || l.task.Suspended.Ref != "a2" || l.task.VM != nil {
 		t.Errorf("older one: %v, VM %v", j.Args, l.task.VM)
 	}
@@ -155,7 +155,7 @@ func TestWokenMeanwhile(t *testing.T) {
 	l.launchOn(state.VM{Name: "vm2", RestoredFrom: l.task.WorkToRestore().VMNames()})
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.comment(state.VerbMessage)
-	e := asleepOf("vm2", "image")
+	e := suspendedOn("vm2", "image")
 	event.Of[event.Suspended](e).Work.Mode = settings.SleepSnapshot
 	l.do(e)
 	if a := l.task.WorkToRestore(); l.task.VM != nil || a == nil || !cmp.Equal(a.VMNames(), []string{"vm1", "vm2"}) {
@@ -164,11 +164,11 @@ func TestWokenMeanwhile(t *testing.T) {
 }
 
 // A comment that is being vetted keeps the VM, too; if it requests nothing the VM is checked again.
-func TestWantedMeanwhile(t *testing.T) {
+func TestUnvettedCommentKeepsVM(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
-	e := asleepOf("vm1", "a1")
+	e := suspendedOn("vm1", "a1")
 	e.VMNeeded = true
 	l.do(e)
 	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Suspended == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args.Due == state.DueIdle && j.NotBefore.After(l.now) }) {
@@ -188,7 +188,7 @@ func TestWantedMeanwhile(t *testing.T) {
 }
 
 // Saved work is restored only if it is the newest.
-func TestWakes(t *testing.T) {
+func TestOnlyNewestWorkIsRestored(t *testing.T) {
 	t.Parallel()
 	begun := t0
 	asleep := state.SuspendedWork{Mode: settings.SleepArchive, Ref: "a", VM: "vm2", RestoredFrom: []string{"vm1"}, At: begun.Add(time.Hour)}
@@ -218,7 +218,7 @@ func TestWakes(t *testing.T) {
 }
 
 // A VM whose work cannot be saved is deleted, and a comment is posted.
-func TestNotSaved(t *testing.T) {
+func TestUnsavableVMIsDeleted(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
@@ -226,18 +226,18 @@ func TestNotSaved(t *testing.T) {
 	if p := jobOf(l.jobs, state.JobPost).Post; l.task.VM != nil || l.task.VMs[0].EndReason != "vanished" || p == nil || p.Reason != state.VMNotSaved || p.Text != "the VM is gone" {
 		t.Errorf("got VM %v, earlier %v, post %+v", l.task.VM, l.task.VMs, p)
 	}
-	l.do(asleepOf("vm1", "late"))
+	l.do(suspendedOn("vm1", "late"))
 	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "late" {
 		t.Errorf("got late saved work kept: %v", kindsOf(l.jobs))
 	}
 }
 
 // Unusable saved work is reported once and deleted.
-func TestNotWoken(t *testing.T) {
+func TestUnusableSavedWorkIsReported(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
-	l.do(asleepOf("vm1", "a1"))
+	l.do(suspendedOn("vm1", "a1"))
 	l.comment(state.VerbMessage)
 	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, RestoreFailure: "the archive is damaged"}}})
 	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotRestored || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" || l.task.Suspended != nil {
@@ -246,12 +246,12 @@ func TestNotWoken(t *testing.T) {
 }
 
 // Saved work that was unused for long is deleted after one comment; that of an ended task is deleted a day later.
-func TestForgotten(t *testing.T) {
+func TestUnusedSavedWorkIsDeleted(t *testing.T) {
 	t.Parallel()
 	keep := DefaultPolicy().KeepAsleep
 	l := newLife(t)
 	l.toPreliminary()
-	l.do(asleepOf("vm1", "a1"))
+	l.do(suspendedOn("vm1", "a1"))
 	put := l.now
 	due := event.Event{Payload: event.NewDue(state.DueUnused, "")}
 	l.now = put.Add(keep - time.Hour)
@@ -271,7 +271,7 @@ func TestForgotten(t *testing.T) {
 
 	l = newLife(t)
 	l.toPreliminary()
-	l.do(asleepOf("vm1", "a2"))
+	l.do(suspendedOn("vm1", "a2"))
 	l.comment(state.VerbCancel)
 	var forget state.Job
 	for _, j := range l.jobs {
@@ -290,7 +290,7 @@ func TestForgotten(t *testing.T) {
 }
 
 // A step that needs the work on a VM has it restored first.
-func TestWokenForAStep(t *testing.T) {
+func TestWorkIsRestoredForAStep(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPR()
@@ -341,7 +341,7 @@ func TestVMHours(t *testing.T) {
 	if u := l.task.VMUse(l.now); u.Hours != 2*time.Hour || u.Micro != 27 || u.VMs != 2 {
 		t.Errorf("got use %+v", u)
 	}
-	step(asleepOf("vm1", "a1"))
+	step(suspendedOn("vm1", "a1"))
 	if l.task.VM != nil {
 		t.Error("got no suspending, want it")
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestWantedWorkIsNotForgotten: what a run waits to take over is not deleted although it is old, until a VM has it.
-func TestWantedWorkIsNotForgotten(t *testing.T) {
+// TestNeededSavedWorkIsKept: what a run waits to take over is not deleted although it is old, until a VM has it.
+func TestNeededSavedWorkIsKept(t *testing.T) {
 	t.Parallel()
 	keep := DefaultPolicy().KeepAsleep
 	due := event.Event{Payload: event.NewDue(state.DueUnused, "")}
@@ -18,7 +18,7 @@ func TestWantedWorkIsNotForgotten(t *testing.T) {
 		for _, waits := range []bool{false, true} {
 			l := newLife(t)
 			l.toPreliminary()
-			e := asleepOf("vm1", "a1")
+			e := suspendedOn("vm1", "a1")
 			event.Of[event.Suspended](e).Work.Mode = mode
 			l.do(e)
 			put := l.now

@@ -8,9 +8,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestTheEndIsShown: the status comment of a task that is over is tried again, long after the end only some
+// TestStatusOfEndedTaskIsRetried: the status comment of a task that is over is tried again, long after the end only some
 // times, and anew when it could be written meanwhile.
-func TestTheEndIsShown(t *testing.T) {
+func TestStatusOfEndedTaskIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		after  time.Duration

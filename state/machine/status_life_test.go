@@ -7,9 +7,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestTheStatusOfTheLifeBefore: a life that begins before the last one's end was shown goes on in its
+// TestStatusCommentOfEarlierLife: a life that begins before the last one's end was shown goes on in its
 // status comment; else that one stays as it is, and the new life gets its own.
-func TestTheStatusOfTheLifeBefore(t *testing.T) {
+func TestStatusCommentOfEarlierLife(t *testing.T) {
 	t.Parallel()
 	for name, shown := range map[string]bool{"the end was shown": true, "it was not": false} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 // A status comment that cannot be written (a locked issue, an error of GitHub's) must not be tried
 // again at once, for ever.
-func TestAFailedStatusRests(t *testing.T) {
+func TestFailedStatusIsRetriedLater(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	p := DefaultPolicy()
@@ -35,7 +35,7 @@ func TestAFailedStatusRests(t *testing.T) {
 }
 
 // A status comment that was looked for may have a twin that shows only later.
-func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
+func TestSearchedStatusIsCheckedForDuplicates(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, Visible: 7}
@@ -50,7 +50,7 @@ func TestALookedForStatusIsLookedAtAgain(t *testing.T) {
 }
 
 // The status comment of an ended task that could not be written is tried again for a day, and later some times.
-func TestAnEndIsShown(t *testing.T) {
+func TestEndOfTaskIsShown(t *testing.T) {
 	t.Parallel()
 	end := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseDone, End: &state.End{At: end}}, Visible: 7, TaskComments: state.TaskComments{Status: state.StatusComment{Shown: 6, Failed: endRetries}}}

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestOnASubscription: what is asked on a subscription meets caps on tokens only, and there are no dollars to raise.
-func TestOnASubscription(t *testing.T) {
+// TestSubscriptionHasNoDollarCap: what is asked on a subscription meets caps on tokens only, and there are no dollars to raise.
+func TestSubscriptionHasNoDollarCap(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -25,12 +25,12 @@ func TestOnASubscription(t *testing.T) {
 	}
 	before := l.task.Money.CapMicroUSD
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}}})
-	if l.task.Money.CapMicroUSD != before || !l.replied(state.ReplyNoBudget) {
+	if l.task.Money.CapMicroUSD != before || !l.hasReply(state.ReplyNoBudget) {
 		t.Errorf("a cap of %d; %+v", l.task.Money.CapMicroUSD, l.jobs)
 	}
 	l.task.Money.CapTokens = 1000
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 100}, Orders: []state.Order{{Verb: state.VerbBudget, Tokens: 500}}}})
-	if l.task.Money.CapTokens != 1500 || !l.replied(state.ReplyBudgetRaised) {
+	if l.task.Money.CapTokens != 1500 || !l.hasReply(state.ReplyBudgetRaised) {
 		t.Errorf("a cap of %d tokens", l.task.Money.CapTokens)
 	}
 	l.task.Money.MicroUSD, l.task.Run.Money.MicroUSD = before, 1 // by a key, before
@@ -45,8 +45,8 @@ func TestOnASubscription(t *testing.T) {
 	}
 }
 
-// TestEndOfARunOnASubscription: that its task has spent its dollars by a key is no reason of its end.
-func TestEndOfARunOnASubscription(t *testing.T) {
+// TestSubscriptionRunDoesNotEndAtDollarCap: that its task has spent its dollars by a key is no reason of its end.
+func TestSubscriptionRunDoesNotEndAtDollarCap(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		m     state.Money
@@ -68,8 +68,8 @@ func TestEndOfARunOnASubscription(t *testing.T) {
 	}
 }
 
-// TestAllOnASubscription: a task says so from its start, before anything is asked.
-func TestAllOnASubscription(t *testing.T) {
+// TestSubscriptionIsKnownFromTheStart: a task says so from its start, before anything is asked.
+func TestSubscriptionIsKnownFromTheStart(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()
@@ -81,8 +81,8 @@ func TestAllOnASubscription(t *testing.T) {
 	}
 }
 
-// replied reports whether the last event made this answer.
-func (l *life) replied(reason string) bool {
+// hasReply reports whether the last event made this answer.
+func (l *life) hasReply(reason string) bool {
 	return slices.ContainsFunc(l.jobs, func(j state.Job) bool {
 		return j.Post != nil && j.Post.Kind == state.PostReply && j.Post.Reason == reason
 	})

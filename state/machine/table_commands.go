@@ -11,25 +11,25 @@ import (
 var commandRows = []Row{
 	{
 		On: event.KindCommented, Verb: state.VerbPlan,
-		If: "by a writer, on an issue", when: all(allowed, onIssue),
+		If: "by a writer, on an issue", when: all(isAuthorized, isOnIssue),
 		To: []state.Phase{state.PhaseQueued}, do: beginTask,
 		Doc: "a mention starts the task",
 	},
 	{
 		On: event.KindCommented, Verb: state.VerbMessage,
-		If: "by a writer, on an issue", when: all(allowed, onIssue),
+		If: "by a writer, on an issue", when: all(isAuthorized, isOnIssue),
 		To: []state.Phase{state.PhaseQueued}, do: beginTask,
 		Doc: "a mention starts the task",
 	},
 	{
 		On: event.KindCommented, Verb: state.VerbPlan,
-		when: onIssue,
+		when: isOnIssue,
 		To:   same, do: refuseTrigger,
 		Doc: "the trigger gets a 😕, nothing starts",
 	},
 	{
 		On: event.KindCommented, Verb: state.VerbMessage,
-		when: onIssue,
+		when: isOnIssue,
 		To:   same, do: refuseTrigger,
 		Doc: "the trigger gets a 😕, nothing starts",
 	},
@@ -37,12 +37,12 @@ var commandRows = []Row{
 		From: anyPhase, On: event.KindCommented,
 		If:   "it was deleted, hidden or edited before it was read",
 		when: func(c *change) bool { return c.e.Comment().Withdrawn != "" },
-		To:   same, do: answerWithdrawn,
+		To:   same, do: replyToWithdrawnComment,
 		Doc: "no effect; commands, and edits that may contain some, are answered",
 	},
 	{
 		From: anyPhase, On: event.KindCommented,
-		If: "by a user without the permission", when: not(allowed),
+		If: "by a user without the permission", when: not(isAuthorized),
 		To: same, do: countMention,
 		Doc: "a mention is counted in the status comment, other comments are withheld from the agent",
 	},
@@ -63,18 +63,18 @@ var commandRows = []Row{
 	},
 	{
 		From: ended, On: event.KindCommented, Verb: state.VerbPlan,
-		If: "on the issue, after the end", when: all(onIssue, not(outdated)),
+		If: "on the issue, after the end", when: all(isOnIssue, not(isOutdated)),
 		To: []state.Phase{state.PhaseQueued}, do: beginTask,
 		Doc: "the task starts again",
 	},
 	{
 		From: ended, On: event.KindCommented, Verb: state.VerbPlan,
-		To: same, do: answerAfterEnd,
+		To: same, do: replyToEndedTask,
 		Doc: "😕, and, once, a reply that the task has ended and how to start again",
 	},
 	{
 		From: ended, On: event.KindCommented, Verb: state.VerbMessage,
-		To: same, do: answerAfterEnd,
+		To: same, do: replyToEndedTask,
 		Doc: "😕, and, once, a reply that the task has ended and how to start again",
 	},
 	{
@@ -94,7 +94,7 @@ var commandRows = []Row{
 	},
 	{
 		From: approving, On: event.KindCommented, Verb: state.VerbApprove,
-		To: []state.Phase{Same, state.PhaseImplementing, state.PhaseAddressingReview}, do: checkCommand,
+		To: []state.Phase{Same, state.PhaseImplementing, state.PhaseAddressingReview}, do: checkApproveCommand,
 		Doc: "checked as an approval; changes that are approved on a condition go back to the agent",
 	},
 	{
@@ -170,8 +170,8 @@ var commandRows = []Row{
 	},
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindCommented, Verb: state.VerbCreatePR,
-		If: "errand has asked for the ticket key", when: answersKey,
-		To: working, do: createPR,
+		If: "errand has asked for the ticket key", when: answersTicketKey,
+		To: working, do: resumeWithTicketKey,
 		Doc: "continues with that ticket key",
 	},
 	{
@@ -181,7 +181,7 @@ var commandRows = []Row{
 	},
 	{
 		From: open, On: event.KindCommented, Verb: state.VerbCreatePR,
-		To: same, do: noteTicket,
+		To: same, do: storeTicketKey,
 		Doc: "the ticket key is noted",
 	},
 	{
@@ -208,7 +208,7 @@ var commandRows = []Row{
 		From: approving, On: event.KindCommented,
 		If:   "the only commands are in quotes, code or other markup",
 		when: func(c *change) bool { return c.e.Comment().Quoted },
-		To:   same, do: rejectQuoted,
+		To:   same, do: replyQuotedCommand,
 		Doc: "a reply says that quoted commands do not count; no revision is made",
 	},
 	{
@@ -244,7 +244,7 @@ var commandRows = []Row{
 	{
 		From: slices.Concat(running, []state.Phase{state.PhaseInterrupted, state.PhaseFailed}),
 		On:   event.KindCommented, Verb: state.VerbMessage,
-		If: "it mentions errand", when: mentioned,
+		If: "it mentions errand", when: isMention,
 		To: same, do: keepMessage,
 		Doc: "kept, and answered after the run; a comment says so once",
 	},
@@ -273,5 +273,5 @@ var commandRows = []Row{
 	},
 }
 
-// mentioned reports whether a comment addresses errand.
-func mentioned(c *change) bool { return c.e.Comment().Mention }
+// isMention reports whether a comment addresses errand.
+func isMention(c *change) bool { return c.e.Comment().Mention }

@@ -11,7 +11,7 @@ import (
 var peopleRows = []Row{
 	{
 		On: event.KindTriggered,
-		If: "by a user without the permission", when: not(allowed),
+		If: "by a user without the permission", when: not(isAuthorized),
 		To: same, do: refuseTrigger,
 		Doc: "the trigger gets a 😕, nothing starts",
 	},
@@ -22,13 +22,13 @@ var peopleRows = []Row{
 	},
 	{
 		From: ended, On: event.KindTriggered,
-		If: "by a writer, after the end", when: all(allowed, not(outdated)),
+		If: "by a writer, after the end", when: all(isAuthorized, not(isOutdated)),
 		To: []state.Phase{state.PhaseQueued}, do: beginTask,
 		Doc: "the task starts again",
 	},
 	{
 		From: open, On: event.KindTriggered,
-		If: "by a user without the permission", when: not(allowed),
+		If: "by a user without the permission", when: not(isAuthorized),
 		To: same, do: countIgnored,
 		Doc: "counted in the status comment",
 	},
@@ -56,7 +56,7 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindUntriggered,
-		If: "the assignment or label that started it", when: sameTrigger,
+		If: "the assignment or label that started it", when: isStartingTrigger,
 		To:  []state.Phase{state.PhaseCancelled},
 		do:  func(c *change) { c.cancel("the " + triggerNoun(c.t.Trigger.Via) + " was removed" + byPerson(c.e.By)) },
 		Doc: "canceled; a running agent is stopped and its work saved",
@@ -74,12 +74,12 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindIssueGone,
-		To: []state.Phase{state.PhaseCancelled}, do: issueLost,
+		To: []state.Phase{state.PhaseCancelled}, do: endWithoutIssue,
 		Doc: "canceled without a comment: the issue no longer exists",
 	},
 	{
 		From: open, On: event.KindAccessLost,
-		To: []state.Phase{state.PhaseCancelled}, do: accessLost,
+		To: []state.Phase{state.PhaseCancelled}, do: endWithoutAccess,
 		Doc: "canceled without a comment: the App no longer has access",
 	},
 	{
@@ -108,13 +108,13 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindIssueEdited,
-		If: "the text is as frozen", when: textAsFrozen,
-		To: same, do: unpause,
+		If: "the text is as frozen", when: isTextUnchanged,
+		To: same, do: resumeAfterRevertedEdit,
 		Doc: "a reverted edit ends the pause",
 	},
 	{
 		From: slices.Concat([]state.Phase{state.PhaseQueued}, planning, awaiting), On: event.KindIssueEdited,
-		If: "by a user without write access", when: not(allowed),
+		If: "by a user without write access", when: not(isAuthorized),
 		To: same, do: pauseForEdit,
 		Doc: "paused: the difference is shown until a writer comments `replan`",
 	},
@@ -136,26 +136,26 @@ var peopleRows = []Row{
 	},
 	{
 		From: approving, On: event.KindPlanEdited,
-		If: "a sweep found a ticked box", when: via(event.ViaSweep),
+		If: "a sweep found a ticked box", when: isVia(event.ViaSweep),
 		To: same, do: clearSweptTick,
 		Doc: "no approval, because it is unknown who ticked it: the box is cleared, with a comment",
 	},
 	{
 		From: open, On: event.KindPlanEdited,
-		If: "a sweep found a ticked box, and no plan waits for approval", when: via(event.ViaSweep),
+		If: "a sweep found a ticked box, and no plan waits for approval", when: isVia(event.ViaSweep),
 		To: same, do: func(*change) {},
 		Doc: "nothing",
 	},
 	{
 		From: approving, On: event.KindPlanEdited,
-		If: "only the approval box, ticked, by a writer", when: all(ticked, allowed),
+		If: "only the approval box, ticked, by a writer", when: all(isOnlyTick, isAuthorized),
 		To: same, do: checkCandidate,
 		Doc: "the tick is checked as an approval",
 	},
 	{
 		From: open, On: event.KindPlanEdited,
-		If: "only a tick, by a user who may not approve or where nothing waits", when: ticked,
-		To: same, do: untick,
+		If: "only a tick, by a user who may not approve or where nothing waits", when: isOnlyTick,
+		To: same, do: clearTick,
 		Doc: "the tick is cleared",
 	},
 	{
@@ -183,7 +183,7 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindThumb,
-		If: "by a user who may not approve", when: not(allowed),
+		If: "by a user who may not approve", when: not(isAuthorized),
 		To: same, do: countIgnored,
 		Doc: "counted in the status comment",
 	},
@@ -207,7 +207,7 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindReviewed,
-		If: "by a user without the permission", when: not(allowed),
+		If: "by a user without the permission", when: not(isAuthorized),
 		To: same, do: countIgnored,
 		Doc: "counted in the status comment",
 	},

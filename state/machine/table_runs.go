@@ -9,7 +9,7 @@ import (
 var runRows = []Row{
 	{
 		From: open, On: event.KindProgress,
-		when: thisRun,
+		when: isActiveRun,
 		To:   same, do: storeProgress,
 		Doc: "last activity, session and money are stored",
 	},
@@ -22,7 +22,7 @@ var runRows = []Row{
 	{
 		From: running, On: event.KindDue,
 		If: "a run that asked a question still continues", when: all(isDue(state.DueQuestion), continuesAfterQuestion),
-		To: []state.Phase{state.PhaseAwaitingAnswer}, do: stopAndAsk,
+		To: []state.Phase{state.PhaseAwaitingAnswer}, do: stopAndPostQuestion,
 		Doc: "it is stopped, its work saved, and the question posted",
 	},
 	{
@@ -39,21 +39,21 @@ var runRows = []Row{
 	},
 	{
 		From: anyPhase, On: event.KindRunEnded,
-		If: "it was ordered to stop, or the task has ended", when: ofThisRun(stoppingRun),
+		If: "it was ordered to stop, or the task has ended", when: ifActiveRun(isRunStopping),
 		To: same, do: closeRun,
 		Doc: "the run is stored",
 	},
 	{
 		From: anyPhase, On: event.KindRunEnded,
 		If:   "it was dropped before its result was known",
-		when: func(c *change) bool { return !thisRun(c) && droppedRun(c) != nil },
-		To:   same, do: countDropped,
+		when: func(c *change) bool { return !isActiveRun(c) && droppedRun(c) != nil },
+		To:   same, do: storeDroppedResult,
 		Doc: "its cost is counted",
 	},
 	{
 		From: running, On: event.KindRunEnded,
 		If: "the session to resume was not there",
-		when: ofThisRun(func(c *change) bool {
+		when: ifActiveRun(func(c *change) bool {
 			return c.result.Status == state.StatusNoSession && c.t.Run.Session != "" && !reachedRunLimit(c)
 		}),
 		To: same, do: repeatWithoutSession,
@@ -61,84 +61,84 @@ var runRows = []Row{
 	},
 	{
 		From: running, On: event.KindRunEnded,
-		If: "its conversation became too long, for the first time", when: ofThisRun(isFirstOverflow),
+		If: "its conversation became too long, for the first time", when: ifActiveRun(isFirstOverflow),
 		To: same, do: restartSession,
 		Doc: "repeated in a new session, with the conversation so far in the prompt",
 	},
 	{
 		From: running, On: event.KindRunEnded,
 		If:   "its conversation became too long again",
-		when: ofThisRun(func(c *change) bool { return c.result.Status == state.StatusContextOverflow }),
-		To:   []state.Phase{state.PhaseFailed}, do: runFailed,
+		when: ifActiveRun(func(c *change) bool { return c.result.Status == state.StatusContextOverflow }),
+		To:   []state.Phase{state.PhaseFailed}, do: failRun,
 		Doc: "the work is saved; reason and hint are posted",
 	},
 	{
 		From: running, On: event.KindRunEnded,
-		If: "it, or its task, has reached a cap", when: ofThisRun(atCap),
-		To: []state.Phase{state.PhaseFailed}, do: runFailed,
+		If: "it, or its task, has reached a cap", when: ifActiveRun(isAtCap),
+		To: []state.Phase{state.PhaseFailed}, do: failRun,
 		Doc: "the work is saved; a comment names the cap and how to raise it",
 	},
 	{
 		From: running, On: event.KindRunEnded,
-		If: "all tasks together have reached a cap, or the model's provider has a limit or refuses the key", when: ofThisRun(hasTemporaryDenial),
+		If: "all tasks together have reached a cap, or the model's provider has a limit or refuses the key", when: ifActiveRun(hasTemporaryDenial),
 		To: []state.Phase{state.PhaseInterrupted}, do: waitForLimit,
 		Doc: "continues automatically afterwards",
 	},
 	{
 		From: running, On: event.KindRunEnded,
-		If: "a limit, a lost VM, an overloaded model", when: ofThisRun(isClass(state.RunRetryable)),
+		If: "a limit, a lost VM, an overloaded model", when: ifActiveRun(isClass(state.RunRetryable)),
 		To: []state.Phase{state.PhaseInterrupted, state.PhaseFailed}, do: retryRunLater,
 		Doc: "retried automatically after a while, a limited number of times",
 	},
 	{
 		From: running, On: event.KindRunEnded,
-		If: "anything else that is not success", when: ofThisRun(not(isClass(state.RunSucceeded))),
-		To: []state.Phase{state.PhaseFailed}, do: runFailed,
+		If: "anything else that is not success", when: ifActiveRun(not(isClass(state.RunSucceeded))),
+		To: []state.Phase{state.PhaseFailed}, do: failRun,
 		Doc: "the work is saved; reason and hint are posted",
 	},
 	{
 		From: running, On: event.KindRunEnded,
-		If: "its closing block cannot be read, for the first time", when: ofThisRun(cannotRead),
-		To: same, do: askAgain,
+		If: "its closing block cannot be read, for the first time", when: ifActiveRun(hasUnreadableBlock),
+		To: same, do: launchRepair,
 		Doc: "the agent is asked again for the block alone, in the same session",
 	},
 	{
 		From: building, On: event.KindRunEnded,
-		If: "checks", when: ofThisRun(checkRun),
+		If: "checks", when: ifActiveRun(isCheckRun),
 		To: []state.Phase{Same, state.PhaseImplementing, state.PhaseAddressingReview}, do: applyChecks,
 		Doc: "passed: published; failed: the agent gets the ends of the outputs, a limited number of times",
 	},
 	{
 		From: running, On: event.KindRunEnded,
-		If: "it asks a question", when: ofThisRun(asksQuestion),
-		To: []state.Phase{state.PhaseAwaitingAnswer}, do: askPeople,
+		If: "it asks a question", when: ifActiveRun(asksQuestion),
+		To: []state.Phase{state.PhaseAwaitingAnswer}, do: postAgentQuestion,
 		Doc: "the question is posted",
 	},
 	{
 		From: planning, On: event.KindRunEnded,
-		If: "nothing is to be built", when: ofThisRun(isReport),
-		To: []state.Phase{state.PhaseDone}, do: report,
+		If: "nothing is to be built", when: ifActiveRun(isReport),
+		To: []state.Phase{state.PhaseDone}, do: endWithReport,
 		Doc: "the answer is a comment, and the task is done",
 	},
 	{
 		From: planning, On: event.KindRunEnded,
-		If: "something trusted was said meanwhile", when: ofThisRun(isPlanOutdated),
-		To: same, do: reviseAgain,
+		If: "something trusted was said meanwhile", when: ifActiveRun(isPlanOutdated),
+		To: same, do: reviseBeforePosting,
 		Doc: "revised before it is posted",
 	},
 	{
 		From: planning, On: event.KindRunEnded,
-		when: thisRun,
+		when: isActiveRun,
 		To:   awaiting, do: createPlan,
 		Doc: "the new revision is posted and waits for approval",
 	},
 	{
 		From: building, On: event.KindRunEnded,
-		when: thisRun,
+		when: isActiveRun,
 		To:   same, do: collectWork,
 		Doc: "the changeset is read from the VM",
 	},
 }
 
-// ofThisRun returns the condition that the event is about the current run and f holds.
-func ofThisRun(f func(*change) bool) func(*change) bool { return all(thisRun, f) }
+// ifActiveRun returns the condition that the event is about the current run and f holds.
+func ifActiveRun(f func(*change) bool) func(*change) bool { return all(isActiveRun, f) }

@@ -5,8 +5,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// sleepRows are the rows that suspend a task whose VM is idle, and that restore its work.
-var sleepRows = []Row{
+// suspendRows are the rows that suspend a task whose VM is idle, and that restore its work.
+var suspendRows = []Row{
 	{
 		From: open, On: event.KindDue,
 		If: "idle", when: all(isDue(state.DueIdle), isIdle),
@@ -17,7 +17,7 @@ var sleepRows = []Row{
 		From: open, On: event.KindDue,
 		If:   "a paid hour of the VM ends",
 		when: all(isDue(state.DueSpan), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Due](c).VM }),
-		To:   []state.Phase{Same, state.PhaseFailed, state.PhaseInterrupted}, do: endSpan,
+		To:   []state.Phase{Same, state.PhaseFailed, state.PhaseInterrupted}, do: checkNextSpan,
 		Doc: "a run is stopped and its work saved if there may not be another one: hours or money for VMs are used up",
 	},
 	{
@@ -34,14 +34,14 @@ var sleepRows = []Row{
 	},
 	{
 		From: anyPhase, On: event.KindSuspended,
-		If: "it is the task's VM", when: sameVM,
+		If: "it is the task's VM", when: isTaskVM,
 		To: same, do: releaseSuspended,
 		Doc: "the work is saved and the VM deleted, unless it is needed by now",
 	},
 	{
 		From: anyPhase, On: event.KindSuspended,
 		If: "the task has another VM by now, or none",
-		To: same, do: discardLateSave,
+		To: same, do: deleteObsoleteSave,
 		Doc: "the saved work is deleted",
 	},
 	{
@@ -52,7 +52,7 @@ var sleepRows = []Row{
 	},
 	{
 		From: anyPhase, On: event.KindRestored,
-		To: same, do: keepLateVM,
+		To: same, do: storeObsoleteVM,
 		Doc: "the VM waits for the next run; an ended task's is deleted",
 	},
 }

@@ -10,13 +10,13 @@ var stepRows = []Row{
 	{
 		From: working, On: event.KindStarted,
 		If: "nothing is visible to the agent", when: func(c *change) bool { return !of[event.Started](c).Start.Visible },
-		To: same, do: nothingVisible,
+		To: same, do: waitForVisibleText,
 		Doc: "waits; the comment names the text that needs a 👍",
 	},
 	{
 		From: working, On: event.KindStarted,
 		If: "a user without write access changed the issue", when: func(c *change) bool { return c.t.Frozen.Changed != nil },
-		To: same, do: startPaused,
+		To: same, do: storeStartWhilePaused,
 		Doc: "waits until a writer comments `replan`",
 	},
 	{
@@ -42,7 +42,7 @@ var stepRows = []Row{
 	},
 	{
 		From: running, On: event.KindLaunched,
-		when: thisRun,
+		when: isActiveRun,
 		To:   same, do: activateRun,
 		Doc: "an agent works",
 	},
@@ -55,36 +55,36 @@ var stepRows = []Row{
 	{
 		From: approving, On: event.KindApproved,
 		If: "a comment by a person whose permission is not known yet", when: hasUnvettedComments,
-		To: same, do: checkLater,
+		To: same, do: delayApprovalCheck,
 		Doc: "checked again a moment later: a change request that came before wins",
 	},
 	{
 		From: approving, On: event.KindApproved,
-		If: "the newest revision, nothing trusted came before", when: approvable,
+		If: "the newest revision, nothing trusted came before", when: isApprovable,
 		To: []state.Phase{state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview}, do: startApproved,
 		Doc: "approved: the stored plan is executed, or the stored changes are published",
 	},
 	{
 		From: open, On: event.KindApproved,
-		To: same, do: func(c *change) { reject(c, *c.e.Candidate(), rejectionReason(c)) },
+		To: same, do: func(c *change) { rejectApproval(c, *c.e.Candidate(), rejectionReason(c)) },
 		Doc: "too late: answered with the reason",
 	},
 	{
 		From: running, On: event.KindApprovalRejected,
 		If:   "withdrawn before the start",
-		when: func(c *change) bool { return isWithdrawn(c) && thisRun(c) && c.t.Run.State == state.RunLaunching },
+		when: func(c *change) bool { return isWithdrawn(c) && isActiveRun(c) && c.t.Run.State == state.RunLaunching },
 		To:   awaiting, do: revokeApproval,
 		Doc: "the approval is no longer valid; the plan waits again",
 	},
 	{
 		From: building, On: event.KindApprovalRejected,
-		If: "withdrawn before the changes were published", when: publishDoubted,
-		To: asking, do: revokePublish,
+		If: "withdrawn before the changes were published", when: isPublishApprovalWithdrawn,
+		To: asking, do: revokePublishApproval,
 		Doc: "the approval is no longer valid; the changes wait again",
 	},
 	{
 		From: open, On: event.KindApprovalRejected,
-		To: same, do: func(c *change) { reject(c, *c.e.Candidate(), of[event.ApprovalRejected](c).Rejection) },
+		To: same, do: func(c *change) { rejectApproval(c, *c.e.Candidate(), of[event.ApprovalRejected](c).Rejection) },
 		Doc: "answered once per revision and reason",
 	},
 	{
@@ -112,15 +112,15 @@ var stepRows = []Row{
 	},
 	{
 		From: approving, On: event.KindDue,
-		If: "remind", when: all(isDue(state.DueRemind), sameNewest),
+		If: "remind", when: all(isDue(state.DueRemind), isNewestPlan),
 		To: same, do: postReminder,
 		Doc: "a reminder is posted",
 	},
 	{
 		From: approving, On: event.KindDue,
-		If: "expire", when: all(isDue(state.DueExpire), sameNewest),
+		If: "expire", when: all(isDue(state.DueExpire), isNewestPlan),
 		To:  []state.Phase{state.PhaseCancelled},
-		do:  func(c *change) { c.cancel("nobody approved " + whatWaits(c) + " in time") },
+		do:  func(c *change) { c.cancel("nobody approved " + approvalSubject(c) + " in time") },
 		Doc: "no approval in time",
 	},
 	{
@@ -140,7 +140,7 @@ var stepRows = []Row{
 	},
 	{
 		From: ended, On: event.KindStepFailed,
-		If: "the status comment, within a day of the end or not too often", when: endUnshown,
+		If: "the status comment, within a day of the end or not too often", when: isEndUnshown,
 		To: same, do: func(c *change) { c.t.Status.Failed++ },
 		Doc: "it is posted again after a while, because it must show the end",
 	},

@@ -7,9 +7,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestStartFindsWhatAWebhookToldMeanwhile: the job start saw an edit that had not been applied when it
+// TestEditFoundByStartAndWebhook: the job start saw an edit that had not been applied when it
 // read the task, and is applied by the time that it reports it. The task must not be left without a job.
-func TestStartFindsWhatAWebhookToldMeanwhile(t *testing.T) {
+func TestEditFoundByStartAndWebhook(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.trigger()

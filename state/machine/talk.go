@@ -37,17 +37,17 @@ func (c *change) reply(reason string) {
 	c.enqueuePost(key, p)
 }
 
-// answerWithdrawn answers that a comment which was deleted, hidden or edited before it was processed had no effect.
+// replyToWithdrawnComment answers that a comment which was deleted, hidden or edited before it was processed had no effect.
 // Deleted comments without a mention get no answer.
-func answerWithdrawn(c *change) {
+func replyToWithdrawnComment(c *change) {
 	if c.e.Comment().Mention || c.e.Comment().Withdrawn == state.RejectedCommentEdited {
 		c.reply(c.e.Comment().Withdrawn)
 	}
 }
 
-// answerAfterEnd answers that a message to an ended task starts nothing: with a comment once per life, and with a
+// replyToEndedTask answers that a message to an ended task starts nothing: with a comment once per life, and with a
 // reaction to each.
-func answerAfterEnd(c *change) {
+func replyToEndedTask(c *change) {
 	c.react("confused")
 	if c.markOnce("ended-message") {
 		c.reply(state.ReplyEnded)
@@ -61,11 +61,11 @@ func storePosted(c *change) {
 		return
 	}
 	c.t.Posted = append(c.t.Posted, p)
-	if len(c.t.Posted) > maxSeen {
-		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeen)
+	if len(c.t.Posted) > maxSeenIDs {
+		c.t.Posted = slices.Delete(c.t.Posted, 0, len(c.t.Posted)-maxSeenIDs)
 	}
 	if c.e.Searched() {
-		scheduleTwinCheck(c, p)
+		scheduleDuplicateCheck(c, p)
 	}
 	switch {
 	case post == nil:
@@ -85,7 +85,7 @@ func planPosted(c *change, hash string) {
 	p.Comment, p.CommentNode, p.CommentURL = of[event.Posted](c).Comment.ID, of[event.Posted](c).Comment.Node, of[event.Posted](c).Comment.URL
 	p.PostedAt, p.BodyHash = of[event.Posted](c).Comment.At, of[event.Posted](c).BodyHash
 	if p.Superseded {
-		minimise(c, p)
+		enqueueMinimize(c, p)
 		return
 	}
 	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.pendingFeedback()) > 0 {
@@ -141,25 +141,25 @@ func storeStatus(c *change) {
 	}
 	c.t.Status = s
 	if c.e.Searched() {
-		scheduleTwinCheck(c, state.Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
+		scheduleDuplicateCheck(c, state.Posted{ID: s.Comment, Key: fmt.Sprintf("%d.status", c.t.Gen), At: c.t.Trigger.At})
 	}
 }
 
-// scheduleReplyTwinChecks schedules checks for duplicate answers in threads.
-func scheduleReplyTwinChecks(c *change, d *event.UncertainAnswers) {
-	if d == nil || c.t.PR == nil {
+// scheduleAnswerDuplicateChecks schedules checks for duplicate answers in threads.
+func scheduleAnswerDuplicateChecks(c *change, uncertain *event.UncertainAnswers) {
+	if uncertain == nil || c.t.PR == nil {
 		return
 	}
-	for _, key := range d.Keys {
+	for _, key := range uncertain.Keys {
 		c.scheduleDue(state.DueDuplicate, key, c.e.Now.Add(time.Minute))
 		args := &c.jobs[len(c.jobs)-1].Args
-		args.Duplicate, args.Since, args.Number = state.DuplicateAnswer, d.Since.UTC().Truncate(time.Second), c.t.PR.Number
+		args.Duplicate, args.Since, args.Number = state.DuplicateAnswer, uncertain.Since.UTC().Truncate(time.Second), c.t.PR.Number
 	}
 }
 
-// scheduleTwinCheck schedules a check for a duplicate of a comment. The job contains all necessary data, because the task may be in
+// scheduleDuplicateCheck schedules a check for a duplicate of a comment. The job contains all necessary data, because the task may be in
 // its next life by then.
-func scheduleTwinCheck(c *change, p state.Posted) {
+func scheduleDuplicateCheck(c *change, p state.Posted) {
 	c.scheduleDue(state.DueDuplicate, fmt.Sprint(p.ID), c.e.Now.Add(time.Minute))
 	args := &c.jobs[len(c.jobs)-1].Args
 	args.Marker, args.Since, args.Number = p.Key, p.At.UTC().Truncate(time.Second), p.Number

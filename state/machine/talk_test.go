@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestTalkCannotHoldUpForEver: strangers who keep talking delay an approval for a moment only.
-func TestTalkCannotHoldUpForEver(t *testing.T) {
+// TestUnvettedCommentsDelayApprovalBriefly: strangers who keep talking delay an approval for a moment only.
+func TestUnvettedCommentsDelayApprovalBriefly(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
@@ -18,7 +18,7 @@ func TestTalkCannotHoldUpForEver(t *testing.T) {
 	for n := range 100 {
 		jobs := l.do(event.Event{Context: event.Context{Unvetted: true}, Payload: event.Approved{Candidate: *k}})
 		if l.task.Phase == state.PhasePlanning {
-			if n != maxWaited {
+			if n != maxApprovalDelays {
 				t.Errorf("counts after %d checks", n)
 			}
 			return

@@ -9,14 +9,14 @@ import (
 // Comments are stored with their task, and a task must fit into one update of the store: otherwise no further event
 // could be applied to it. Agents see at most 12,000 characters of a comment.
 const (
-	maxText     = 11_900    // characters of one text
-	maxTexts    = 256 << 10 // bytes of all texts together
-	shortText   = 200       // characters that remain of the oldest texts if all together are too large
-	maxComments = 500       // comments in the discussion; GitHub allows 2,500 on an issue
+	maxTextLength   = 11_900    // characters of one text
+	maxTextBytes    = 256 << 10 // bytes of all texts together
+	shortenedLength = 200       // characters that remain of the oldest texts if all together are too large
+	maxComments     = 500       // comments in the discussion; GitHub allows 2,500 on an issue
 )
 
-// restOnGitHub marks the position where a text was cut.
-const restOnGitHub = "\n… (the rest is on GitHub)"
+// cutMarker marks the position where a text was cut.
+const cutMarker = "\n… (the rest is on GitHub)"
 
 // boundTexts shortens stored comments: each long one, and the oldest ones further if all of them together are too
 // large. Each cut is marked.
@@ -25,15 +25,15 @@ func boundTexts(t *state.Task) {
 	all := texts(t)
 	total := 0
 	for _, text := range all {
-		*text = cutText(*text, maxText)
+		*text = cutText(*text, maxTextLength)
 		total += len(*text)
 	}
 	for _, text := range all {
-		if total <= maxTexts {
+		if total <= maxTextBytes {
 			return
 		}
 		total -= len(*text)
-		*text = cutText(*text, shortText)
+		*text = cutText(*text, shortenedLength)
 		total += len(*text)
 	}
 }
@@ -54,14 +54,14 @@ func texts(t *state.Task) (list []*string) {
 
 // cutText returns the beginning of a text with more than most characters. It does not shorten a text that it has
 // already cut.
-func cutText(s string, most int) string {
-	if len(s) <= most || utf8.RuneCountInString(s) <= most+utf8.RuneCountInString(restOnGitHub) {
+func cutText(s string, limit int) string {
+	if len(s) <= limit || utf8.RuneCountInString(s) <= limit+utf8.RuneCountInString(cutMarker) {
 		return s
 	}
 	end := 0
-	for range most {
+	for range limit {
 		_, size := utf8.DecodeRuneInString(s[end:])
 		end += size
 	}
-	return s[:end] + restOnGitHub
+	return s[:end] + cutMarker
 }

@@ -16,12 +16,12 @@ func TestCutText(t *testing.T) {
 		most     int
 	}{
 		"short":              {"abc", "abc", 3},
-		"long":               {"abc" + x, "abc" + restOnGitHub, 3},
+		"long":               {"abc" + x, "abc" + cutMarker, 3},
 		"hardly too long":    {"abcde", "abcde", 3},
-		"cut before":         {"abc" + restOnGitHub, "abc" + restOnGitHub, 3},
-		"cut before, longer": {x + restOnGitHub, "xxx" + restOnGitHub, 3},
-		"wide characters":    {"äöü€😀" + x, "äöü€😀" + restOnGitHub, 5},
-		"not UTF-8":          {"\xff\xfe" + x, "\xff\xfe" + restOnGitHub, 2},
+		"cut before":         {"abc" + cutMarker, "abc" + cutMarker, 3},
+		"cut before, longer": {x + cutMarker, "xxx" + cutMarker, 3},
+		"wide characters":    {"äöü€😀" + x, "äöü€😀" + cutMarker, 5},
+		"not UTF-8":          {"\xff\xfe" + x, "\xff\xfe" + cutMarker, 2},
 		"empty":              {"", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

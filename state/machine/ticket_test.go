@@ -9,9 +9,9 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestAnAnswerIsNoTicketKey: what a person answers is a sentence; the job start looks for the key in
+// TestAnswerIsNotATicketKey: what a person answers is a sentence; the job start looks for the key in
 // it, as in everything else that people said.
-func TestAnAnswerIsNoTicketKey(t *testing.T) {
+func TestAnswerIsNotATicketKey(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{
 		Key: state.TaskKey{Repo: 7, Issue: 1}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingAnswer, Resume: state.PhaseQueued, Step: state.JobStart}, TaskIssue: state.TaskIssue{Settings: settings.Default()},

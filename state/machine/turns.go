@@ -17,24 +17,24 @@ const turnsGrace = 3 * time.Minute
 
 // correctResult judges the end of a run again by what errand knows.
 func correctResult(c *change) {
-	if c.result != nil && thisRun(c) {
+	if c.result != nil && isActiveRun(c) {
 		*c.result = c.t.Run.CorrectResult(*c.result)
 	}
 }
 
-// hintTurns returns the hint to continue with more turns than the run had.
-func hintTurns(r *state.Run) string {
-	had := r.TurnLimit
-	if had == 0 {
-		had = 30 // the run was launched by an older version of errand
+// turnsHint returns the hint to continue with more turns than the run had.
+func turnsHint(r *state.Run) string {
+	limit := r.TurnLimit
+	if limit == 0 {
+		limit = 30 // the run was launched by an older version of errand
 	}
 	switch {
-	case had > MaxRetryTurns:
+	case limit > MaxRetryTurns:
 		return "Comment `retry` to continue with the same number of turns, or split the issue."
-	case had == MaxRetryTurns:
-		return fmt.Sprintf("Comment `retry turns=%d` to continue with the same number of turns, or split the issue.", had)
+	case limit == MaxRetryTurns:
+		return fmt.Sprintf("Comment `retry turns=%d` to continue with the same number of turns, or split the issue.", limit)
 	}
-	return fmt.Sprintf("Comment `retry turns=%d` to continue with more turns.", min(2*had, MaxRetryTurns))
+	return fmt.Sprintf("Comment `retry turns=%d` to continue with more turns.", min(2*limit, MaxRetryTurns))
 }
 
 // continuesWithoutTurns reports whether the run of the delayed check has no turns left and is still active.
@@ -45,9 +45,9 @@ func continuesWithoutTurns(c *change) bool {
 
 // stopWithoutTurns stops a run that has no turns left and has not ended.
 func stopWithoutTurns(c *change) {
-	why := c.t.Run.RunDenial.Detail
-	c.dropRun(why)
+	reason := c.t.Run.RunDenial.Detail
+	c.dropRun(reason)
 	r := &c.t.Runs[len(c.t.Runs)-1]
 	r.Status, r.Class = state.StatusMaxTurns, state.RunFatal
-	c.fail(state.End{Reason: why, Hint: hintTurns(r), Class: state.ClassAgent})
+	c.fail(state.End{Reason: reason, Hint: turnsHint(r), Class: state.ClassAgent})
 }

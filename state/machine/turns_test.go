@@ -50,8 +50,8 @@ func TestOutOfTurns(t *testing.T) {
 	}
 }
 
-// TestOutOfTurnsIsNotAll: what is known better than by the gateway's refusal stays, and so does what finish said.
-func TestOutOfTurnsIsNotAll(t *testing.T) {
+// TestOtherCausesThanTurns: what is known better than by the gateway's refusal stays, and so does what finish said.
+func TestOtherCausesThanTurns(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -73,8 +73,8 @@ func TestOutOfTurnsIsNotAll(t *testing.T) {
 	l.want(state.PhaseImplementing, state.JobCollect)
 }
 
-// TestOutOfTurnsGoesOn: a program that asks on and on is stopped after a while, once, and what it has cost counts.
-func TestOutOfTurnsGoesOn(t *testing.T) {
+// TestRunOutOfTurnsIsStopped: a program that asks on and on is stopped after a while, once, and what it has cost counts.
+func TestRunOutOfTurnsIsStopped(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.implementing()
@@ -104,9 +104,9 @@ func TestOutOfTurnsGoesOn(t *testing.T) {
 	l.want(state.PhaseFailed)
 }
 
-// TestOneCauseForARunThatWasRefused: what the gateway refused a run the model for is why it ended, in its record as in the
+// TestRecordAndTaskHaveTheSameCause: what the gateway refused a run the model for is why it ended, in its record as in the
 // task, whatever its program made of that. What is known better stays.
-func TestOneCauseForARunThatWasRefused(t *testing.T) {
+func TestRecordAndTaskHaveTheSameCause(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	held := map[string]*state.Waiting{
@@ -162,8 +162,8 @@ func TestOneCauseForARunThatWasRefused(t *testing.T) {
 	}
 }
 
-// TestOneCauseInTaskAndRun: the run is filed with the cause that the task names.
-func TestOneCauseInTaskAndRun(t *testing.T) {
+// TestRunIsFiledWithTheTasksCause: the run is filed with the cause that the task names.
+func TestRunIsFiledWithTheTasksCause(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		held  state.Waiting
@@ -183,12 +183,12 @@ func TestOneCauseInTaskAndRun(t *testing.T) {
 			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: state.Money{}, Waiting: &tc.held}})
 			l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403 Forbidden"})
 			last := l.task.Runs[len(l.task.Runs)-1]
-			why := detail(l.task.Waiting)
+			reason := detail(l.task.Waiting)
 			if l.task.End != nil {
-				why = l.task.End.Reason
+				reason = l.task.End.Reason
 			}
-			if l.task.Phase != tc.phase || last.Status != tc.want || last.Message != tc.held.Detail || why != tc.held.Detail {
-				t.Errorf("%s for %q; the run is %s (%s): %q", l.task.Phase, why, last.Status, last.Class, last.Message)
+			if l.task.Phase != tc.phase || last.Status != tc.want || last.Message != tc.held.Detail || reason != tc.held.Detail {
+				t.Errorf("%s for %q; the run is %s (%s): %q", l.task.Phase, reason, last.Status, last.Class, last.Message)
 			}
 		})
 	}

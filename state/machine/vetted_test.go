@@ -7,9 +7,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestJobsGetTheAnswerOfTheirEvent: what GitHub said about a sender goes to the jobs of that one event that decide
+// TestJobsInheritPermissionOfTheirEvent: what GitHub said about a sender goes to the jobs of that one event that decide
 // by it, and to nothing that comes later.
-func TestJobsGetTheAnswerOfTheirEvent(t *testing.T) {
+func TestJobsInheritPermissionOfTheirEvent(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	v := &state.Vetted{By: writer, Permission: state.PermissionWrite, At: t0}
@@ -47,7 +47,7 @@ func TestJobsGetTheAnswerOfTheirEvent(t *testing.T) {
 	}
 }
 
-func TestGatheringGetsTheAnswerOfTheReview(t *testing.T) {
+func TestGatherInheritsPermissionOfReview(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPR()

@@ -20,9 +20,9 @@ func (l *life) reactions() (list []string) {
 	return list
 }
 
-// TestEveryCommandIsSeen: a person who may gets one 👀 for each comment with commands, whatever the task is at and
+// TestEveryCommandGetsAReaction: a person who may gets one 👀 for each comment with commands, whatever the task is at and
 // however many commands there are; 😕 is said instead where nothing follows.
-func TestEveryCommandIsSeen(t *testing.T) {
+func TestEveryCommandGetsAReaction(t *testing.T) {
 	t.Parallel()
 	phases := map[string]func(*life){
 		"a plan waits": (*life).toPreliminary,
@@ -38,7 +38,7 @@ func TestEveryCommandIsSeen(t *testing.T) {
 	}
 	for name, bring := range phases {
 		for _, v := range verbs(t) {
-			if v == state.VerbMessage || v == state.VerbPlan { // see TestOnlyCommandsOfWritersAreSeen
+			if v == state.VerbMessage || v == state.VerbPlan { // see TestOnlyWritersCommandsGetReactions
 				continue
 			}
 			t.Run(name+"/"+string(v), func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestEveryCommandIsSeen(t *testing.T) {
 	}
 }
 
-func TestOnlyCommandsOfWritersAreSeen(t *testing.T) {
+func TestOnlyWritersCommandsGetReactions(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
@@ -117,9 +117,9 @@ func TestCreatePRNeedsAKey(t *testing.T) {
 	}
 }
 
-// TestADeletedCommentIsNotLinked: whichever comment somebody deletes, the task forgets its address, also after the
+// TestDeletedCommentIsNotLinked: whichever comment somebody deletes, the task forgets its address, also after the
 // end; a comment that it does not know changes nothing.
-func TestADeletedCommentIsNotLinked(t *testing.T) {
+func TestDeletedCommentIsNotLinked(t *testing.T) {
 	t.Parallel()
 	const plan, status, question, withheld = 11, 5, 20, 90
 	for _, id := range []int64{plan, status, question, withheld, 999} {
@@ -157,8 +157,8 @@ func TestADeletedCommentIsNotLinked(t *testing.T) {
 	}
 }
 
-// TestAPlanFoundDeletedIsNotLinked: no webhook told of it, the check of an approval did.
-func TestAPlanFoundDeletedIsNotLinked(t *testing.T) {
+// TestPlanFoundDeletedIsNotLinked: no webhook told of it, the check of an approval did.
+func TestPlanFoundDeletedIsNotLinked(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
 	l.toPreliminary()
