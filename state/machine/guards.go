@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"time"
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -162,4 +163,56 @@ func rejectionReason(c *change) string {
 		return state.RejectedUnknownChoice
 	}
 	return ""
+}
+
+// timeOfPersonsAction returns the time of the action that ends the task, or zero if it is not a person's action.
+func timeOfPersonsAction(c *change) (at time.Time) {
+	switch c.e.Kind() {
+	case event.KindUntriggered, event.KindIssueClosed, event.KindCommented, event.KindPRClosed:
+		if c.e.At.Before(c.e.Now) {
+			at = c.e.At
+		}
+	}
+	return at
+}
+
+// clockSkew is the maximum assumed difference between errand's clock and GitHub's.
+const clockSkew = 2 * time.Minute
+
+// isOutdated reports whether an action that would restart an ended task was done before the end, or before the trigger of
+// the ended life. Its webhook came late; the end is the later action.
+func isOutdated(c *change) bool {
+	end := c.t.EndedAt()
+	if c.t.End == nil || c.t.End.Acted.IsZero() { // by errand's clock
+		end = end.Add(-clockSkew)
+	}
+	if began := c.t.Trigger.At; began.After(end) {
+		end = began
+	}
+	return !c.e.At.IsZero() && c.e.At.Before(end.Truncate(time.Second))
+}
+
+// predatesTask reports whether an action that would end the task was done before the trigger of this life, so that its
+// webhook came late. A state that was read from GitHub is current, however old.
+func predatesTask(c *change) bool {
+	readFromGitHub := c.e.Kind() == event.KindIssueClosed && (c.e.Via == event.ViaStart || c.e.Via == event.ViaConfirmed)
+	return !readFromGitHub && !c.e.At.IsZero() && c.e.At.Before(c.t.Trigger.At.Truncate(time.Second))
+}
+
+// needsVet reports whether the sender's permission must be read from GitHub first.
+func needsVet(e event.Event, t *state.Task) bool {
+	if e.Kind() == event.KindUntriggered && t == nil {
+		return e.Permission == "" // the trigger may still be waiting for its permission: this event queues behind it
+	}
+	if e.Permission != "" || !e.Kind().NeedsPermission() {
+		return false
+	}
+	if e.Kind() == event.KindThumb && e.Candidate() != nil && t != nil && t.Phase.AwaitsApproval() {
+		return false // the job that checks the approval reads it
+	}
+	if e.Kind() == event.KindPlanEdited && !event.Of[event.PlanEdited](e).Ticked {
+		return false // any other edit makes the revision stale, whoever made it
+	}
+	mention := e.Kind() == event.KindCommented && e.Comment().Mention
+	return e.Kind() == event.KindTriggered || mention || t != nil && !t.Ended()
 }

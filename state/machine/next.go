@@ -274,24 +274,6 @@ func (c *change) scheduleDue(what state.DueKind, key string, at time.Time) {
 	c.enqueue(j)
 }
 
-// needsVet reports whether the sender's permission must be read from GitHub first.
-func needsVet(e event.Event, t *state.Task) bool {
-	if e.Kind() == event.KindUntriggered && t == nil {
-		return e.Permission == "" // the trigger may still be waiting for its permission: this event queues behind it
-	}
-	if e.Permission != "" || !e.Kind().NeedsPermission() {
-		return false
-	}
-	if e.Kind() == event.KindThumb && e.Candidate() != nil && t != nil && t.Phase.AwaitsApproval() {
-		return false // the job that checks the approval reads it
-	}
-	if e.Kind() == event.KindPlanEdited && !event.Of[event.PlanEdited](e).Ticked {
-		return false // any other edit makes the revision stale, whoever made it
-	}
-	mention := e.Kind() == event.KindCommented && e.Comment().Mention
-	return e.Kind() == event.KindTriggered || mention || t != nil && !t.Ended()
-}
-
 // vetJob returns the job that reads the permission of an event's sender from GitHub. The store adds the event to it.
 func vetJob(e event.Event) state.Job {
 	key := e.ID

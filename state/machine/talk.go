@@ -164,3 +164,13 @@ func scheduleDuplicateCheck(c *change, p state.Posted) {
 	args := &c.jobs[len(c.jobs)-1].Args
 	args.Marker, args.Since, args.Number = p.Key, p.At.UTC().Truncate(time.Second), p.Number
 }
+
+// setModel sets the model of the next runs, if it is available.
+func setModel(c *change) {
+	if m := c.p.Models; m != nil && !m.Offers(c.o.Arg) {
+		c.reply(state.ReplyModelUnknown)
+		return
+	}
+	c.t.Model = c.o.Arg
+	c.reply(state.ReplyModelSet)
+}

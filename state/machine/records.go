@@ -1,0 +1,139 @@
+package machine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+)
+
+const (
+	// maxSeenIDs is the maximum length of Task.Passed, Task.Answered and Task.Posted.
+	maxSeenIDs = 500
+	// maxTrustedSeenIDs is the maximum length of Task.Seen. Only actions of people with write access use its space, and GitHub
+	// allows at most 2,500 comments on an issue, so no entry is dropped while its event could still be delivered again.
+	maxTrustedSeenIDs = 10_000
+)
+
+// MarkSeen stores an event's ID. Actions of people with write access have a list of their own, so that none is applied
+// twice: however much others write, it does not displace these entries.
+func MarkSeen(t *state.Task, e event.Event) {
+	switch {
+	case e.ID == "" || t.HasSeen(e.ID):
+	case e.Permission.CanWrite():
+		t.SeenIDs = appendBounded(t.SeenIDs, e.ID, maxTrustedSeenIDs)
+	default:
+		t.SeenUntrustedIDs = appendBounded(t.SeenUntrustedIDs, e.ID, maxSeenIDs)
+	}
+}
+
+// appendBounded appends s to list and keeps the newest entries, at most most of them.
+func appendBounded(list []string, s string, limit int) []string {
+	list = append(list, s)
+	if len(list) > limit {
+		list = slices.Delete(list, 0, len(list)-limit)
+	}
+	return list
+}
+
+// maxUnknownOutcomes is the maximum length of Task.UnknownOutcomes.
+const maxUnknownOutcomes = 50
+
+// storeUnknownOutcome stores that a job failed with an unknown outcome, so that an equal job checks for its effect first.
+func storeUnknownOutcome(c *change) {
+	f := of[event.StepFailed](c).Failure
+	if f.UnknownSince.IsZero() || c.t == nil {
+		return
+	}
+	if c.t.UnknownOutcomes == nil {
+		c.t.UnknownOutcomes = map[string]time.Time{}
+	}
+	if _, known := c.t.UnknownOutcomes[f.Key]; known {
+		return
+	}
+	if len(c.t.UnknownOutcomes) == maxUnknownOutcomes {
+		oldest := slices.MinFunc(slices.Sorted(maps.Keys(c.t.UnknownOutcomes)), func(a, b string) int { return c.t.UnknownOutcomes[a].Compare(c.t.UnknownOutcomes[b]) })
+		delete(c.t.UnknownOutcomes, oldest)
+	}
+	c.t.UnknownOutcomes[f.Key] = f.UnknownSince
+}
+
+// unknownSince returns the time since which the effect of a job may exist, or zero. A branch has one pull request, whichever
+// job of the task's life opens it: after a retry the job has another key.
+func unknownSince(t *state.Task, j state.Job) time.Time {
+	since := t.UnknownOutcomes[j.Key]
+	if j.Kind != state.JobOpenPR {
+		return since
+	}
+	for key, at := range t.UnknownOutcomes {
+		if strings.HasPrefix(key, fmt.Sprintf("%d.%s-", t.Gen, state.JobOpenPR)) && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	return since
+}
+
+// Comments are stored with their task, and a task must fit into one update of the store: otherwise no further event
+// could be applied to it. Agents see at most 12,000 characters of a comment.
+const (
+	maxTextLength   = 11_900    // characters of one text
+	maxTextBytes    = 256 << 10 // bytes of all texts together
+	shortenedLength = 200       // characters that remain of the oldest texts if all together are too large
+	maxComments     = 500       // comments in the discussion; GitHub allows 2,500 on an issue
+)
+
+// cutMarker marks the position where a text was cut.
+const cutMarker = "\n… (the rest is on GitHub)"
+
+// boundTexts shortens stored comments: each long one, and the oldest ones further if all of them together are too
+// large. Each cut is marked.
+func boundTexts(t *state.Task) {
+	t.Context.Comments = t.Context.Comments[max(0, len(t.Context.Comments)-maxComments):]
+	all := texts(t)
+	total := 0
+	for _, text := range all {
+		*text = cutText(*text, maxTextLength)
+		total += len(*text)
+	}
+	for _, text := range all {
+		if total <= maxTextBytes {
+			return
+		}
+		total -= len(*text)
+		*text = cutText(*text, shortenedLength)
+		total += len(*text)
+	}
+}
+
+// texts returns the stored comments that may be shortened, oldest first: the discussion, then the feedback. Conditions
+// of approvals are never shortened.
+func texts(t *state.Task) (list []*string) {
+	for i := range t.Context.Comments {
+		list = append(list, &t.Context.Comments[i].Body)
+	}
+	for i := range t.Feedback {
+		if f := &t.Feedback[i]; f.Kind != "condition" {
+			list = append(list, &f.Body)
+		}
+	}
+	return list
+}
+
+// cutText returns the beginning of a text with more than most characters. It does not shorten a text that it has
+// already cut.
+func cutText(s string, limit int) string {
+	if len(s) <= limit || utf8.RuneCountInString(s) <= limit+utf8.RuneCountInString(cutMarker) {
+		return s
+	}
+	end := 0
+	for range limit {
+		_, size := utf8.DecodeRuneInString(s[end:])
+		end += size
+	}
+	return s[:end] + cutMarker
+}
