@@ -25,7 +25,6 @@ type applier struct {
 	mu     sync.Mutex
 	events []string
 	fail   map[event.Kind]error
-	seen   chan struct{}
 }
 
 func (a *applier) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {

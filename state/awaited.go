@@ -1,6 +1,7 @@
 package state
 
-// Awaited is what has to happen next for a task to go on. It is never stored.
+// Awaited is what has to happen next for a task to go on: an event, or an action of any person with write access. It
+// does not name a particular person. It is never stored.
 type Awaited int
 
 // Values of Awaited. All but the first four and AwaitedEnd require a person with write access.
@@ -31,7 +32,7 @@ const (
 	AwaitedEnd
 )
 
-// Awaited returns what has to happen next. Comments and pages both describe its result.
+// Awaited returns what has to happen next, but not who has to do it. Comments and pages both describe its result.
 func (t *Task) Awaited() Awaited {
 	if t.Waiting != nil && !t.Ended() {
 		return AwaitedCondition

@@ -24,7 +24,7 @@ const (
 // Failed describes the failure of a step.
 type Failed struct {
 	Error string
-	// Retry is the time of the next try; zero means none (the worker applies EventStepFailed instead).
+	// Retry is the time of the next try; zero means none (the worker applies event.StepFailed instead).
 	Retry time.Time
 	// Defect reports whether the error is errand's own.
 	Defect bool

@@ -32,6 +32,6 @@ type Order struct {
 	// MicroUSD is the addition by `budget +5`, in millionths of a US dollar, Tokens that by `budget +500k tokens`.
 	MicroUSD int64  `json:"micro_usd,omitempty"`
 	Tokens   int64  `json:"tokens,omitempty"`
-	Arg      string `json:"arg,omitempty"` // model NAME, create pr KEY-123, the unknown word's neighbour
+	Arg      string `json:"arg,omitempty"` // model NAME, create pr KEY-123, the command nearest to an unknown word
 	Text     string `json:"text,omitempty"`
 }

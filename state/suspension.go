@@ -1,7 +1,6 @@
 package state
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -148,12 +147,4 @@ func (t *Task) VMUse(now time.Time) VMUse {
 		add(*t.VM)
 	}
 	return u
-}
-
-// FormatHours formats a duration for people: whole hours as "3 h".
-func FormatHours(d time.Duration) string {
-	if d%time.Hour == 0 {
-		return fmt.Sprintf("%d h", d/time.Hour)
-	}
-	return d.String()
 }

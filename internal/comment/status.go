@@ -49,7 +49,8 @@ func headline(t *state.Task) string {
 	return s
 }
 
-// awaited returns the action that the task is waiting for, and by whom.
+// awaited returns the event or action that the task is waiting for. Where a person must act, it names no particular one:
+// anybody with write access may.
 func awaited(t *state.Task, v View) string {
 	const waiting, who = "**Waiting for:** ", "a person with write access"
 	switch t.Awaited() {

@@ -66,7 +66,7 @@ func (c *call) answerTimedOut(w http.ResponseWriter) {
 }
 
 func (c *call) timeoutMessage() string {
-	return fmt.Sprintf("the model's provider `%s` sent nothing for %s", c.provider, formatDuration(c.g.idleTimeout()))
+	return fmt.Sprintf("the model's provider `%s` sent nothing for %s", c.provider, state.FormatDuration(c.g.idleTimeout()))
 }
 
 // watchIdle ends the answer when nothing of it is received for the idle timeout.
@@ -77,12 +77,4 @@ func (m *meteredBody) watchIdle() {
 			Msg("model provider timed out in the middle of an answer; answer ended")
 		_ = m.ReadCloser.Close() // Read returns an error then
 	})
-}
-
-// formatDuration formats a duration for people.
-func formatDuration(d time.Duration) string {
-	if d >= time.Minute && d%time.Minute == 0 {
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	}
-	return fmt.Sprintf("%d s", int(d.Seconds()))
 }

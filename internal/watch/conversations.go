@@ -89,9 +89,10 @@ func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.
 		if onPR {
 			issue = map[string]any{"number": number, "pull_request": map[string]any{}}
 		}
-		err := s.insertWebhook(ctx, t, "issue_comment", "created", c.ID, c.Author, map[string]any{"issue": issue, "comment": map[string]any{
+		payload := map[string]any{"issue": issue, "comment": map[string]any{
 			"id": c.ID, "node_id": c.Node, "body": c.Body, "user": personJSON(c.Author), "created_at": c.CreatedAt, "updated_at": c.CreatedAt,
-		}})
+		}}
+		err := s.insertWebhook(ctx, t, lostWebhook{event: "issue_comment", action: "created", id: c.ID, by: c.Author, payload: payload})
 		if err != nil {
 			return err
 		}
@@ -109,9 +110,10 @@ func (s *Sweeper) storeLostReviews(ctx context.Context, t *state.Task, number in
 		if v.By.ID == s.cfg.BotID || v.At.Before(since) || t.HasSeen(fmt.Sprintf("review-event:%d", v.ID)) {
 			continue
 		}
-		err := s.insertWebhook(ctx, t, "pull_request_review", "submitted", v.ID, v.By, map[string]any{"pull_request": map[string]any{"number": number}, "review": map[string]any{
+		payload := map[string]any{"pull_request": map[string]any{"number": number}, "review": map[string]any{
 			"id": v.ID, "state": v.State, "body": v.Body, "submitted_at": v.At, "commit_id": v.Head, "user": personJSON(v.By),
-		}})
+		}}
+		err := s.insertWebhook(ctx, t, lostWebhook{event: "pull_request_review", action: "submitted", id: v.ID, by: v.By, payload: payload})
 		if err != nil {
 			return err
 		}
@@ -119,27 +121,35 @@ func (s *Sweeper) storeLostReviews(ctx context.Context, t *state.Task, number in
 	return nil
 }
 
-// insertWebhook stores the webhook that GitHub would have sent. Its delivery ID is derived from the ID of the comment or
-// review, so that it is stored once.
-func (s *Sweeper) insertWebhook(ctx context.Context, t *state.Task, event, action string, id int64, by state.Person, more map[string]any) error {
-	guid := fmt.Sprintf("swept-%s-%d", event, id)
+// lostWebhook is a webhook about a comment or a review that GitHub sent but errand did not receive.
+type lostWebhook struct {
+	event, action string
+	id            int64 // of the comment or review
+	by            state.Person
+	payload       map[string]any // the fields that differ between events
+}
+
+// insertWebhook stores the webhook that GitHub would have sent about a task. Its delivery ID is derived from the ID of
+// the comment or review, so that it is stored once.
+func (s *Sweeper) insertWebhook(ctx context.Context, t *state.Task, w lostWebhook) error {
+	guid := fmt.Sprintf("swept-%s-%d", w.event, w.id)
 	known, err := s.cfg.Store.HasDelivery(ctx, guid)
 	if known || err != nil {
 		return err
 	}
 	r := t.Repo
-	more["action"], more["sender"], more["installation"] = action, personJSON(by), map[string]any{"id": t.Installation}
-	more["repository"] = map[string]any{
+	w.payload["action"], w.payload["sender"], w.payload["installation"] = w.action, personJSON(w.by), map[string]any{"id": t.Installation}
+	w.payload["repository"] = map[string]any{
 		"id": r.ID, "name": r.Name, "full_name": r.FullName(), "owner": map[string]any{"login": r.Owner}, "default_branch": r.DefaultBranch, "private": r.Private, "html_url": r.URL,
 	}
-	payload, err := json.Marshal(more)
+	payload, err := json.Marshal(w.payload)
 	if err != nil {
 		return fmt.Errorf("store a webhook: %w", err)
 	}
-	if err := s.cfg.Inbox.Insert(ctx, guid, event, payload); err != nil {
+	if err := s.cfg.Inbox.Insert(ctx, guid, w.event, payload); err != nil {
 		return err
 	}
-	s.cfg.Log.Info().Str("task", t.Key.String()).Str("delivery", guid).Str("by", by.Login).Msg("found a comment or review whose webhook was lost")
+	s.cfg.Log.Info().Str("task", t.Key.String()).Str("delivery", guid).Str("by", w.by.Login).Msg("found a comment or review whose webhook was lost")
 	return nil
 }
 

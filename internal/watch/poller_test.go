@@ -232,10 +232,10 @@ func TestDeletedPlanBecomesStale(t *testing.T) {
 func TestNewestRevisionsArePolled(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l, g := newLife(t), &fakeReactions{}
-		x := l.waits(task, 7, 100, "IC_1")
+		l.waits(task, 7, 100, "IC_1")
 		for n, node := range []string{"IC_2", "IC_3"} {
-			x = l.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: int64(n + 1), Body: "Not so."}}})
-			x = l.planned(l.launched(x), int64(101+n), node)
+			revised := l.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: int64(n + 1), Body: "Not so."}}})
+			l.planned(l.launched(revised), int64(101+n), node)
 		}
 		l.queued(state.TaskKey{Repo: 70, Issue: 2}, 7, "assigned")
 		l.happen(event.Event{

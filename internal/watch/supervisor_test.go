@@ -29,7 +29,6 @@ type fakeVM struct {
 	cuts   int
 	broken error   // error of every new connection
 	from   []int64 // start line of each connection
-	gone   bool
 }
 
 var (

@@ -302,10 +302,10 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 			l.begun("mention")
 			repoSettings := settings.Default()
 			repoSettings.Plan = settings.PlanNone
-			x := l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: repoSettings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
-			x = l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: p.Number, State: "open"}}})
-			if x.Phase != state.PhasePROpen {
-				t.Fatalf("phase %s", x.Phase)
+			l.happen(event.Event{Task: l.key, Payload: event.Started{Start: event.Start{Settings: repoSettings, Visible: true, Branch: state.Branch{Name: "errand/1", Base: "main"}}}})
+			opened := l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: p.Number, State: "open"}}})
+			if opened.Phase != state.PhasePROpen {
+				t.Fatalf("got phase %s, want %s", opened.Phase, state.PhasePROpen)
 			}
 			check(t, c.act(l, p.Number))
 			l.kinds()

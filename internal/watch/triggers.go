@@ -31,28 +31,32 @@ func (s *Sweeper) isLabeled(i forge.Issue) bool {
 	return false
 }
 
+// triggerKind is a kind of trigger that the sweep looks for.
+type triggerKind struct {
+	filter  forge.IssueFilter // the issues that have it
+	via     string            // state.Trigger.Via
+	action  string            // the action of the issue's event, in GitHub's terms
+	subject string            // the assignee or the label
+}
+
 // reportLostTriggers reports issues that have errand's assignee or label and no task. The issue's events show who set it, and
 // that person's permission counts. An unreadable issue does not affect the others.
 func (s *Sweeper) reportLostTriggers(ctx context.Context, installation int64, r state.Repo) error {
 	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
-	type want struct {
-		filter        forge.IssueFilter
-		via, what, of string
-	}
-	var wants []want
+	var kinds []triggerKind
 	if s.cfg.Assignee != "" {
-		wants = append(wants, want{forge.IssueFilter{Assignee: s.cfg.Assignee}, "assigned", "assigned", s.cfg.Assignee})
+		kinds = append(kinds, triggerKind{forge.IssueFilter{Assignee: s.cfg.Assignee}, "assigned", "assigned", s.cfg.Assignee})
 	}
 	if s.cfg.Label != "" {
-		wants = append(wants, want{forge.IssueFilter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
+		kinds = append(kinds, triggerKind{forge.IssueFilter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
 	}
 	var errs []error
-	for _, w := range wants {
-		issues, err := s.cfg.GitHub.OpenIssuesFor(ctx, repo, w.filter)
+	for _, kind := range kinds {
+		issues, err := s.cfg.GitHub.OpenIssuesFor(ctx, repo, kind.filter)
 		errs = append(errs, err)
 		for _, i := range issues {
 			var limit *forge.LimitError
-			err := s.reportTrigger(ctx, repo, r, i, w.via, w.what, w.of)
+			err := s.reportTrigger(ctx, repo, r, i, kind)
 			if errs = append(errs, err); errors.As(err, &limit) || ctx.Err() != nil {
 				return errors.Join(errs...) // the limit affects the others, too
 			}
@@ -62,13 +66,13 @@ func (s *Sweeper) reportLostTriggers(ctx context.Context, installation int64, r 
 }
 
 // reportTrigger reports one issue, unless it has a task or its task ended after the trigger.
-func (s *Sweeper) reportTrigger(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, via, what, subject string) error {
+func (s *Sweeper) reportTrigger(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, kind triggerKind) error {
 	key := state.TaskKey{Repo: r.ID, Issue: i.Number}
 	t, err := s.cfg.Store.Task(ctx, key)
 	if err != nil || t != nil && !t.Ended() {
 		return err
 	}
-	by, at, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, what, subject)
+	by, at, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, kind.action, kind.subject)
 	if err != nil {
 		return fmt.Errorf("find who triggered %s#%d: %w", repo.FullName(), i.Number, err)
 	}
@@ -81,9 +85,9 @@ func (s *Sweeper) reportTrigger(ctx context.Context, repo forge.Repo, r state.Re
 	}
 	e := event.Event{
 		Task:         key,
-		ID:           fmt.Sprintf("swept:%s:%d", via, at.Unix()),
+		ID:           fmt.Sprintf("swept:%s:%d", kind.via, at.Unix()),
 		By:           by,
-		Via:          via,
+		Via:          kind.via,
 		At:           at,
 		Repo:         &r,
 		Installation: repo.Installation,

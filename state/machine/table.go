@@ -12,7 +12,7 @@ import (
 type Row struct {
 	From []state.Phase // nil: no task yet
 	On   event.Kind
-	Verb state.Verb // of EventCommented; empty for other events and for plain comments
+	Verb state.Verb // of event.Commented; empty for other events and for plain comments
 	// If describes the condition.
 	If string
 	// To lists the possible phases after the event; the single entry "same" means that the phase does not change.

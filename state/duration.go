@@ -1,0 +1,26 @@
+package state
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// FormatDuration formats a limit or an exact duration for people, in hours, minutes and seconds without those that are
+// zero: "3 h", "1 h 30 min", "45 s". Package internal/words formats durations that are only approximately known.
+func FormatDuration(d time.Duration) string {
+	var parts []string
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if n := d / unit.size; n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, unit.name))
+			d %= unit.size
+		}
+	}
+	if len(parts) == 0 {
+		return "0 s"
+	}
+	return strings.Join(parts, " ")
+}
