@@ -151,6 +151,6 @@ func checkActor(t *testing.T, e event.Event, w wire) {
 		t.Fatalf("got an event that cannot be decoded: %v", err)
 	}
 	if diff := cmp.Diff(e, stored, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("stored event differs (-mapped +stored):\n%s", diff)
+		t.Errorf("got another stored event (-mapped +stored):\n%s", diff)
 	}
 }

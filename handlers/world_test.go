@@ -108,10 +108,10 @@ func (w *world) mapped() []string {
 		}
 		for _, e := range events {
 			if e.Delivery != h.guid {
-				w.t.Errorf("%s: delivery %q, want %q", e.Kind(), e.Delivery, h.guid)
+				w.t.Errorf("%s: got delivery %q, want %q", e.Kind(), e.Delivery, h.guid)
 			}
 			if e.Candidate() != nil && e.Candidate().Delivery != h.guid {
-				w.t.Errorf("%s: an approval by delivery %q, want %q", e.Kind(), e.Candidate().Delivery, h.guid)
+				w.t.Errorf("%s: got an approval by delivery %q, want %q", e.Kind(), e.Candidate().Delivery, h.guid)
 			}
 			out = append(out, describeEvent(e))
 		}

@@ -62,7 +62,7 @@ func TestLostCommentsAreStored(t *testing.T) {
 	list, err := l.PendingDeliveries(t.Context(), 1)
 	check(t, err)
 	if list[0].Event != "issue_comment" || len(list[0].Payload) == 0 {
-		t.Errorf("delivery %+v", list[0])
+		t.Errorf("got delivery %+v", list[0])
 	}
 }
 

@@ -89,7 +89,7 @@ func TestPollsAreFastForNewPlans(t *testing.T) {
 		g.calls()
 		advance(5 * time.Minute)
 		if n := len(g.calls()); n != 5 {
-			t.Errorf("an old plan is polled %d times in 5 minutes, want 5", n)
+			t.Errorf("got %d polls of an old plan in 5 minutes, want 5", n)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestPollsAreSlowNearTheRateLimit(t *testing.T) {
 		g.calls()
 		advance(time.Minute)
 		if n := len(g.calls()); n != 4 {
-			t.Errorf("%d polls in a minute with points again, want 4", n)
+			t.Errorf("got %d polls in a minute with points again, want 4", n)
 		}
 	})
 }
@@ -136,19 +136,19 @@ func TestNothingIsPolledWithoutWaitingTasks(t *testing.T) {
 		polling(t, l, g)
 		advance(time.Hour)
 		if n := len(g.calls()); n != 0 {
-			t.Errorf("%d polls without a waiting task", n)
+			t.Errorf("got %d polls without a waiting task, want none", n)
 		}
 		l.waits(task, 7, 100, "IC_1")
 		advance(time.Second)
 		if n := len(g.calls()); n != 1 {
-			t.Errorf("%d polls within a second after a plan was posted, want 1", n)
+			t.Errorf("got %d polls within a second after a plan was posted, want 1", n)
 		}
 		l.happen(event.Event{By: ada, Payload: event.IssueClosed{}})
 		advance(time.Minute)
 		g.calls()
 		advance(time.Hour)
 		if n := len(g.calls()); n != 0 {
-			t.Errorf("%d polls after the task ended", n)
+			t.Errorf("got %d polls after the task ended, want none", n)
 		}
 	})
 }
@@ -166,7 +166,7 @@ func TestEveryThumbIsReportedOnce(t *testing.T) {
 		for _, e := range l.reported(event.KindThumb) {
 			got = append(got, e.ID+" "+e.By.Login)
 			if c := e.Candidate(); c == nil || c.Comment != plan.Comment || c.Via != state.ViaReaction || !c.Given.Equal(e.At) || c.By != e.By {
-				t.Errorf("candidate %+v", c)
+				t.Errorf("got candidate %+v", c)
 			}
 		}
 		if diff := cmp.Diff([]string{"thumb:R_1 eve", "thumb:R_2 ada"}, got); diff != "" {
@@ -189,7 +189,7 @@ func TestThumbsAreReportedAgainAfterAWithdrawal(t *testing.T) {
 		l.happen(event.Event{Run: approved.Run.ID, Payload: event.ApprovalRejected{Rejection: state.RejectedUnticked, Candidate: *tick}})
 		advance(time.Minute)
 		if n := len(l.reported(event.KindThumb)); n != 2 {
-			t.Errorf("reported %d times, want once before the withdrawal and once after it", n)
+			t.Errorf("got %d reports, want one before the withdrawal and one after it", n)
 		}
 	})
 }
@@ -202,12 +202,12 @@ func TestFailedPollIsRepeated(t *testing.T) {
 		polling(t, l, g)
 		advance(20 * time.Second)
 		if n := len(l.reported(event.KindThumb)); n != 0 {
-			t.Fatalf("%d events of a poll that failed", n)
+			t.Fatalf("got %d events of a failed poll, want none", n)
 		}
 		g.set(func() { g.err = nil })
 		advance(20 * time.Second)
 		if n := len(l.reported(event.KindThumb)); n != 1 {
-			t.Errorf("%d events after the successful poll, want 1", n)
+			t.Errorf("got %d events after the successful poll, want 1", n)
 		}
 	})
 }
@@ -219,10 +219,10 @@ func TestDeletedPlanBecomesStale(t *testing.T) {
 		polling(t, l, &fakeReactions{gone: []string{"IC_1"}})
 		advance(time.Minute)
 		if p := l.task().NewestPlan(); p.Stale != state.StaleDeleted {
-			t.Errorf("the plan is stale because %q", p.Stale)
+			t.Errorf("got stale plan %q", p.Stale)
 		}
 		if n := len(l.reported(event.KindPlanStale)); n != 1 {
-			t.Errorf("reported %d times", n)
+			t.Errorf("got %d reports", n)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func TestNewestRevisionsArePolled(t *testing.T) {
 		var got []string
 		for _, e := range l.reported(event.KindThumb) {
 			if e.Comment() == nil || e.Candidate() != nil {
-				t.Fatalf("event %+v", e)
+				t.Fatalf("got event %+v", e)
 			}
 			got = append(got, e.ID)
 		}

@@ -41,7 +41,7 @@ func TestRateLimitIsLoggedOnce(t *testing.T) {
 			check(t, l.sim.Fault(c.fault))
 			check(t, watch.NewSweeper(cfg).SweepState(t.Context()))
 			if n := strings.Count(log.String(), `"level":"warn"`); n != c.lines || !strings.Contains(log.String(), c.says) {
-				t.Errorf("%d lines:\n%s", n, log.String())
+				t.Errorf("got %d lines:\n%s", n, log.String())
 			}
 		})
 	}

@@ -41,7 +41,7 @@ func TestThumbIsReportedUntilStored(t *testing.T) {
 			taken[e.By.Login]++
 		}
 		if failures != 3 || taken["ada"] != 1 {
-			t.Errorf("after %d failures the store took %v, want ada's once", failures, taken)
+			t.Errorf("after %d failures: got stored %v, want ada's once", failures, taken)
 		}
 		jobs, err := l.Jobs(t.Context(), task)
 		check(t, err)
@@ -73,7 +73,7 @@ func TestDeletedPlanIsReportedUntilStored(t *testing.T) {
 		polling(t, l, &fakeReactions{gone: []string{"IC_1"}})
 		advance(2 * time.Minute)
 		if p := l.task().NewestPlan(); p.Stale != state.StaleDeleted || failures != 2 {
-			t.Errorf("after %d failures the plan is stale because %q", failures, p.Stale)
+			t.Errorf("after %d failures: got stale plan %q", failures, p.Stale)
 		}
 	})
 }

@@ -118,11 +118,11 @@ func TestProgramErrorIsLogged(t *testing.T) {
 			f := following{run: "r4", task: state.TaskKey{Repo: 7, Issue: 3}, s: &Supervisor{cfg: SupervisorConfig{Log: zerolog.New(&log)}}}
 			f.logFailure(c.res)
 			if !c.logged && log.Len() > 0 {
-				t.Errorf("logged: %s", log.String())
+				t.Errorf("got log %s", log.String())
 			}
 			for _, want := range []string{`"level":"warn"`, `"task":"7/3"`, `"run":"r4"`, `"program_error":"zorp at capacity"`} {
 				if c.logged && !strings.Contains(log.String(), want) {
-					t.Errorf("it lacks %s: %s", want, log.String())
+					t.Errorf("want %s, got log %s", want, log.String())
 				}
 			}
 		})
@@ -153,11 +153,11 @@ func TestMissingProgramIsLogged(t *testing.T) {
 			f.logStartFailure(task, state.RunResult{Status: c.status, ProgramError: "sh: claude: not found"})
 			for _, want := range c.says {
 				if !strings.Contains(log.String(), want) {
-					t.Errorf("it lacks %q: %s", want, log.String())
+					t.Errorf("want %q, got log %s", want, log.String())
 				}
 			}
 			if c.says == nil && log.Len() > 0 {
-				t.Errorf("logged: %s", log.String())
+				t.Errorf("got log %s", log.String())
 			}
 			f.logStartFailure(nil, state.RunResult{Status: c.status}) // the task no longer exists
 		})
@@ -199,7 +199,7 @@ func TestTranscriptHasTheTasksReason(t *testing.T) {
 				return
 			}
 			if unread := UnreadRecord(task, &task.Runs[0]); unread.Class != tc.want.Class || unread.Error != tc.want.Error {
-				t.Errorf("unread: %s %s", unread.Class, unread.Error)
+				t.Errorf("got class %s, error %s", unread.Class, unread.Error)
 			}
 		})
 	}

@@ -213,7 +213,7 @@ func TestRunIsFollowedToItsEnd(t *testing.T) {
 		d.v.says("two")
 		advance(6 * time.Second)
 		if r := d.task().Run; r.Session != "s-1" || r.LastSeq != 3 || r.Doing != "two" || r.Turns != 2 || r.LastActivity.IsZero() {
-			t.Errorf("activity updates: %+v", r)
+			t.Errorf("got activity updates %+v", r)
 		}
 		d.v.exits()
 		advance(time.Second)
@@ -225,18 +225,18 @@ func TestRunIsFollowedToItsEnd(t *testing.T) {
 			t.Errorf("transcript (-want +got):\n%s", diff)
 		}
 		if n := len(d.reported(event.KindRunEnded)); n != 1 {
-			t.Errorf("the end was reported %d times", n)
+			t.Errorf("got %d reports of the end, want 1", n)
 		}
 		ends := d.ends(run.ID)
 		if len(ends) != 1 {
-			t.Fatalf("ends in the transcript: %+v", ends)
+			t.Fatalf("got ends %+v in the transcript", ends)
 		}
 		e := ends[0]
 		if e.Task != got.Repo.FullName()+"#"+strconv.Itoa(got.Key.Issue) || e.Run != run.ID || e.VM != got.Runs[0].VM || e.Step != string(run.Kind) || e.Iteration != 1 {
-			t.Errorf("of which run: %+v", e)
+			t.Errorf("got record %+v", e)
 		}
 		if e.Start.IsZero() || e.Cause != runlog.CauseExited || e.Class != runlog.ClassSuccess || e.Error != "" {
-			t.Errorf("how it ended: %+v", e)
+			t.Errorf("got end %+v", e)
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestProgressUpdatesAreLimited(t *testing.T) {
 			advance(100 * time.Millisecond)
 		}
 		if n := len(d.reported(event.KindProgress)); n < 5 || n > 7 {
-			t.Errorf("%d activity updates in 30 s of 300 lines, want about one in 5 s", n)
+			t.Errorf("got %d activity updates in 30 s of 300 lines, want about one in 5 s", n)
 		}
 	})
 }
@@ -277,11 +277,11 @@ func TestLostConnectionIsResumed(t *testing.T) {
 			t.Errorf("transcript (-want +got):\n%s", diff)
 		}
 		if p := d.task().NewestPlan(); p == nil || p.Text != "[start one two three]" {
-			t.Errorf("plan %+v", p)
+			t.Errorf("got plan %+v", p)
 		}
 		from := d.v.connections()
 		if from[0] != 0 || from[1] != 2 || from[2] != 3 || from[len(from)-1] != 3 || len(from) > 100 {
-			t.Errorf("connections began after lines %v", from)
+			t.Errorf("got connections after lines %v", from)
 		}
 	})
 }
@@ -305,7 +305,7 @@ func TestRestartKeepsTranscriptComplete(t *testing.T) {
 			t.Errorf("transcript (-want +got):\n%s", diff)
 		}
 		if p := d.task().NewestPlan(); p == nil || p.Text != "[start one two]" {
-			t.Errorf("plan %+v", p)
+			t.Errorf("got plan %+v", p)
 		}
 		if diff := cmp.Diff([]int64{0, 0}, d.v.connections()); diff != "" {
 			t.Errorf("connections (-want +got):\n%s", diff)
@@ -333,7 +333,7 @@ func TestLostVMIsReported(t *testing.T) {
 				c.bend(d)
 				advance(c.not)
 				if c.not > 0 && d.task().Phase != state.PhasePreliminaryPlanning {
-					t.Errorf("reported as lost within %s", c.not)
+					t.Errorf("got a report of a lost VM within %s, want none", c.not)
 				}
 				advance(c.after - c.not)
 				got := d.task()
@@ -379,7 +379,7 @@ func TestSupersededRunIsNotFollowed(t *testing.T) {
 		d.v.cut()
 		advance(time.Minute)
 		if n := len(d.v.connections()); n > 1 {
-			t.Errorf("%d connections, some of them after the run was superseded", n)
+			t.Errorf("got %d connections, want none after the run was superseded", n)
 		}
 		if got := d.task(); got.Phase != state.PhaseCancelled {
 			t.Errorf("phase %s", got.Phase)

@@ -47,7 +47,7 @@ func TestLostRename(t *testing.T) {
 		check(t, l.sweeper.SweepState(t.Context()))
 	}
 	if list := l.reported(event.KindRenamed); len(list) != 1 || list[0].Repo.FullName() != "acme/snail" {
-		t.Errorf("reported %+v", list)
+		t.Errorf("got events %+v", list)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestSweepDoesNotApproveLaterEdits(t *testing.T) {
 			check(t, l.sweeper.SweepState(t.Context()))
 			list := l.reported(event.KindTriggered)
 			if len(list) != 1 || list[0].Issue().Unvouched != c.want {
-				t.Errorf("triggers %+v", list)
+				t.Errorf("got triggers %+v", list)
 			}
 		})
 	}
@@ -157,10 +157,10 @@ func TestSweptCloseHasTheIssuesClosingTime(t *testing.T) {
 			check(t, l.sweeper.SweepState(t.Context()))
 			events := l.reported(event.KindIssueClosed)
 			if len(events) != 1 || !events[0].At.Equal(i.ClosedAt) || i.ClosedAt.IsZero() {
-				t.Fatalf("reported %+v, and the issue was closed at %s", events, i.ClosedAt)
+				t.Fatalf("got events %+v, the issue was closed at %s", events, i.ClosedAt)
 			}
 			if got := trigger(i.ClosedAt.Add(c.late)); got.Gen != c.want {
-				t.Errorf("life %d, want %d", got.Gen, c.want)
+				t.Errorf("got life %d, want %d", got.Gen, c.want)
 			}
 		})
 	}

@@ -161,15 +161,15 @@ func TestLostWebhookIsFetchedOnce(t *testing.T) {
 		}
 	}
 	if len(list) != 1 || list[0].GUID != failed.GUID || list[0].Event != "issue_comment" {
-		t.Fatalf("fetched %d, want only %s", len(list), failed.GUID)
+		t.Fatalf("got %d deliveries, want only %s", len(list), failed.GUID)
 	}
 	if diff := cmp.Diff(string(failed.Payload), string(list[0].Payload)); diff != "" {
-		t.Errorf("payload (-sent +fetched):\n%s", diff)
+		t.Errorf("got another payload (-sent +fetched):\n%s", diff)
 	}
 	check(t, l.SpendDelivery(t.Context(), failed.GUID)) // it was processed and its tombstone remains
 	check(t, l.sweeper.SweepDeliveries(t.Context()))
 	if list, err := l.PendingDeliveries(t.Context(), 10); len(list) != 0 || err != nil {
-		t.Errorf("fetched %d again, error %v", len(list), err)
+		t.Errorf("second sweep: got %d deliveries, error %v", len(list), err)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestRedeliveredWebhookIsNotFetched(t *testing.T) {
 	l.hooks()
 	check(t, l.sweeper.SweepDeliveries(t.Context()))
 	if list, err := l.PendingDeliveries(t.Context(), 10); len(list) != 0 || err != nil {
-		t.Errorf("fetched %d, error %v", len(list), err)
+		t.Errorf("got %d deliveries, error %v", len(list), err)
 	}
 }
 
@@ -239,17 +239,17 @@ func TestFoundTriggerRequiresPermission(t *testing.T) {
 	check(t, l.sweeper.SweepState(t.Context()))
 	events := l.reported(event.KindTriggered)
 	if len(events) != 2 || events[0].ID != events[1].ID || events[0].ID == "" {
-		t.Fatalf("the same fact has ids %v", events)
+		t.Fatalf("got IDs %v of the same fact, want one", events)
 	}
 	e := events[0]
 	bob, _ := l.sim.User("bob")
 	if e.By.ID != bob.ID || e.Issue() == nil || e.Issue().Body != "Always." || e.Issue().Node != i.NodeID || e.Repo.FullName() != full || e.Repo.DefaultBranch != "main" || e.Installation != l.inst || e.At.IsZero() {
-		t.Errorf("event %+v, issue %+v, repository %+v", e, e.Issue(), e.Repo)
+		t.Errorf("got event %+v, issue %+v, repository %+v", e, e.Issue(), e.Repo)
 	}
 	jobs, err := l.Jobs(t.Context(), l.key)
 	check(t, err)
 	if len(jobs) != 1 || jobs[0].Kind != state.JobVet {
-		t.Errorf("jobs %+v, want one that checks bob's permission", jobs)
+		t.Errorf("got jobs %+v, want one that checks bob's permission", jobs)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 				t.Errorf("phase %s, want %s", got.Phase, c.want)
 			}
 			if n := len(l.kinds()); c.want.Terminal() && n != 0 {
-				t.Errorf("an ended task is reported on %d times", n)
+				t.Errorf("got %d events about an ended task, want none", n)
 			}
 		})
 	}
@@ -359,7 +359,7 @@ func TestSweepsRunPeriodically(t *testing.T) {
 		}
 	}
 	if n := len(l.reported(event.KindTriggered)); n != 1 {
-		t.Errorf("%d triggers found at the start, want 1", n)
+		t.Errorf("got %d triggers at the start, want 1", n)
 	}
 }
 
@@ -384,12 +384,12 @@ func TestUnreadableDeliveriesAffectNoOther(t *testing.T) {
 	check(t, l.sim.Fault(simgithub.Fault{Path: "^/app/hook/deliveries/[0-9]+$", Status: http.StatusNotFound, Count: 1}))
 	check(t, l.sweeper.SweepState(t.Context()))
 	if events := l.reported(event.KindTriggered); len(events) != 1 || events[0].Task.Repo != r.ID {
-		t.Errorf("found %d triggers in the other repository", len(events))
+		t.Errorf("got %d triggers in the other repository", len(events))
 	}
 	if err := l.sweeper.SweepDeliveries(t.Context()); err == nil {
-		t.Error("a delivery that cannot be fetched causes no error")
+		t.Error("got no error for an unreadable delivery, want one")
 	}
 	if list, err := l.PendingDeliveries(t.Context(), 10); len(list) != 2 || err != nil {
-		t.Errorf("fetched %d of the other two, error %v", len(list), err)
+		t.Errorf("got %d of the other two deliveries, error %v", len(list), err)
 	}
 }

@@ -24,7 +24,7 @@ func postedPlan(t *testing.T) (l *sweepWorld, plan *state.Plan, body string) {
 	body = "Do it.\n\n" + comment.ApprovalBox(task.NewestPlan().Hash)
 	github, ok := l.cfg.GitHub.(*forge.Forge)
 	if !ok {
-		t.Fatalf("GitHub is asked by %T", l.cfg.GitHub)
+		t.Fatalf("got a client of type %T", l.cfg.GitHub)
 	}
 	posted, err := github.CreateComment(t.Context(), forge.RepoOf(task), 1, body)
 	check(t, err)
@@ -73,14 +73,14 @@ func TestLostTicksAreReported(t *testing.T) {
 			unticks := 0
 			for _, j := range jobs {
 				if j.Kind == state.JobApprove {
-					t.Error("a tick without a person is checked as an approval")
+					t.Error("got a check of an approval for a tick without a person, want none")
 				}
 				if j.Kind == state.JobUntick {
 					unticks++
 				}
 			}
 			if unticks != c.want {
-				t.Errorf("emptied %d times, want %d", unticks, c.want)
+				t.Errorf("got %d cleared boxes, want %d", unticks, c.want)
 			}
 		})
 	}

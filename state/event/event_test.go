@@ -24,7 +24,7 @@ func TestEventSurvivesStorage(t *testing.T) {
 			t.Fatalf("%s: %v", kind, err)
 		}
 		if payload.Kind() != kind {
-			t.Errorf("the payload of %s events says that its kind is %s", kind, payload.Kind())
+			t.Errorf("got kind %s of the payload, want %s", payload.Kind(), kind)
 		}
 		filled := reflect.New(reflect.TypeOf(payload)).Elem()
 		fill(filled, 0)

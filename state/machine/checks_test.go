@@ -90,7 +90,7 @@ func TestGateRefusalsAreStored(t *testing.T) {
 	got := l.task.GateVerdicts()[0]
 	const start, end = "protected-paths in ci.yml: this path is protected; size in ää", "…; secrets in 0: it looks like a key; secrets in 1: it looks like a key; secrets in 2: it looks like a key; and 7 more"
 	if judged.Refusals[0].Remedy == "" || len(got.Message) > 1000 {
-		t.Error("the comment's refusals were changed, or what is kept is too long")
+		t.Error("got changed refusals in the comment or unbounded stored ones, want neither")
 	}
 	if !strings.HasPrefix(got.Message, start) || !strings.HasSuffix(got.Message, end) {
 		t.Errorf("got message %q", got.Message)
@@ -112,7 +112,7 @@ func TestEndReasonOfLostVM(t *testing.T) {
 		l.launch()
 		l.end(state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable, Message: "gone", VMEndReason: given})
 		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].EndReason != want || jobOf(l.jobs, state.JobRelease).Args.Reason != want {
-			t.Errorf("%q: VMs %+v, jobs %v", given, l.task.VMs, l.jobs)
+			t.Errorf("%q: got VMs %+v, jobs %v", given, l.task.VMs, l.jobs)
 		}
 	}
 }

@@ -102,9 +102,9 @@ func TestClone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(before), string(after)); diff != "" {
-		t.Errorf("what was copied changed (-before +after):\n%s", diff)
+		t.Errorf("got a changed original (-before +after):\n%s", diff)
 	}
 	if len(before) < 5000 {
-		t.Errorf("only %d bytes were copied", len(before))
+		t.Errorf("got %d copied bytes, want more", len(before))
 	}
 }

@@ -54,10 +54,10 @@ func TestRepeatedWaitKeepsItsStart(t *testing.T) {
 	first := held(state.WaitBlocked, 0)
 	again := held(state.WaitBlocked, 20*time.Minute)
 	if !again.Since.Equal(first.Since) || again.Until.Sub(l.now) <= first.Until.Sub(first.Since) {
-		t.Errorf("it waits since %s, until %s from %s on; at first since %s, until %s", again.Since, again.Until, l.now, first.Since, first.Until)
+		t.Errorf("got a wait since %s until %s (now %s), want longer than the first one, since %s until %s", again.Since, again.Until, l.now, first.Since, first.Until)
 	}
 	if other := held(state.WaitConfig, time.Minute); !other.Since.Equal(l.now) {
-		t.Errorf("for something else it waits since %s, now is %s", other.Since, l.now)
+		t.Errorf("another cause: got a wait since %s, want since %s", other.Since, l.now)
 	}
 }
 

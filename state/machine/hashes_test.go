@@ -39,16 +39,16 @@ func TestShortHashesAreUnique(t *testing.T) {
 			assignHash(c, &p)
 			assignHash(again, &q)
 			if p.Hash[:7] == first[:7] || p.Salt == 0 || !p.Intact() || len(p.Hash) != 64 {
-				t.Errorf("%s after %s, salt %d", p.Hash, first, p.Salt)
+				t.Errorf("got hash %s after %s, salt %d", p.Hash, first, p.Salt)
 			}
 			if p.Hash != q.Hash {
-				t.Errorf("%s, and again %s", p.Hash, q.Hash)
+				t.Errorf("got hash %s, then %s; want equal ones", p.Hash, q.Hash)
 			}
 		})
 	}
 	c, p := &change{t: &state.Task{TaskPlans: state.TaskPlans{Plans: []state.Plan{{Hash: "0123456789"}}}}}, base
 	if assignHash(c, &p); p.Hash != first || p.Salt != 0 {
-		t.Errorf("a revision like no other is called %s, salt %d", p.Hash, p.Salt)
+		t.Errorf("unique revision: got hash %s, salt %d; want no salt", p.Hash, p.Salt)
 	}
 }
 
@@ -85,12 +85,12 @@ func TestApprovalRequiresTheWholeHash(t *testing.T) {
 	}
 	for named, want := range map[string]bool{p.Hash: true, p.Short(): true, p.Hash[:7]: true, p.Hash[:40]: true, p.Hash[:6]: false, forged: false, p.Short() + "00000000": false} {
 		if hashMatches(named, p.Hash) != want {
-			t.Errorf("%s names it: %v", named, !want)
+			t.Errorf("%s: got a match %v, want %v", named, !want, want)
 		}
 	}
 	for named, want := range map[string]bool{p.Hash[:8]: true, p.Hash[:7]: true, "0000000": false} { // a plan that waited when errand was updated
 		if hashMatches(named, p.Hash[:8]) != want {
-			t.Errorf("%s names an old one: %v", named, !want)
+			t.Errorf("%s: got a match with an old revision %v, want %v", named, !want, want)
 		}
 	}
 }
@@ -132,6 +132,6 @@ func TestHashesOfEarlierLivesAreKept(t *testing.T) {
 	}
 	l.trigger()
 	if fmt.Sprint(l.task.UsedHashes) != fmt.Sprint(want) {
-		t.Errorf("%v, want %v", l.task.UsedHashes, want)
+		t.Errorf("got hashes %v, want %v", l.task.UsedHashes, want)
 	}
 }

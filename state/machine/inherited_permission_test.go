@@ -25,11 +25,11 @@ func TestJobsInheritPermissionOfTheirEvent(t *testing.T) {
 	}
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Vetted: v, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}})
 	if got(state.JobStart) != v {
-		t.Error("start does not get it")
+		t.Error("got a job start without the permission, want it")
 	}
 	l.start()
 	if got(state.JobLaunch) != nil {
-		t.Error("the next event has it, too")
+		t.Error("got the permission in the next event, want none")
 	}
 	l.launch()
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
@@ -38,12 +38,12 @@ func TestJobsInheritPermissionOfTheirEvent(t *testing.T) {
 	v = &state.Vetted{By: writer, Permission: state.PermissionWrite, At: t0, Hash: p.Hash}
 	l.do(event.Event{Vetted: v, Payload: event.Approved{Candidate: state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}}})
 	if got(state.JobLaunch) != v {
-		t.Error("the start of what was approved does not get it")
+		t.Error("got a launch of approved work without the permission, want it")
 	}
 	l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitVM, Detail: "no VM"}}})
 	l.do(event.Event{Payload: event.ConditionChanged{}})
 	if got(state.JobLaunch) != nil {
-		t.Error("a later start relies on it, too")
+		t.Error("got the permission in a later start, want none")
 	}
 }
 

@@ -54,7 +54,7 @@ func TestLateTriggersStartNothing(t *testing.T) {
 				}
 				l.do(again)
 				if got := l.task.Gen == 2; got != c.want {
-					t.Errorf("mention %v: life %d, %s", mention, l.task.Gen, l.task.Phase)
+					t.Errorf("mention %v: got life %d, phase %s", mention, l.task.Gen, l.task.Phase)
 				}
 				if mention && !c.want {
 					l.want(state.PhaseCancelled, state.JobPost, state.JobReact) // told so
@@ -117,7 +117,7 @@ func TestWithdrawalRestoresEarlierApproval(t *testing.T) {
 			l.want(state.PhaseImplementing, state.JobLaunch)
 			back(l)
 			if a := l.task.Approval; a == nil || a.Hash != first || a.Kind != state.PlanPreliminary {
-				t.Errorf("what is approved now is %+v", a)
+				t.Errorf("got approval %+v", a)
 			}
 			for _, f := range l.task.Feedback {
 				if f.Kind == "condition" {
@@ -173,7 +173,7 @@ func TestLateEndsHaveNoEffect(t *testing.T) {
 			l.trigger()
 			c.e.Task, c.e.Now = state.TaskKey{Repo: 7, Issue: 1}, t0.Add(time.Hour)
 			if ch := Next(l.task, c.e, DefaultPolicy()); ch.Task == nil || ch.Task.Ended() != c.ends {
-				t.Errorf("after it: %+v", ch.Task)
+				t.Errorf("after the trigger: got task %+v", ch.Task)
 			}
 		})
 	}

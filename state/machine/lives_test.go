@@ -67,7 +67,7 @@ func TestJobKeysDifferBetweenLives(t *testing.T) {
 	for _, j := range l.jobs {
 		keys[j.Key] = j.Kind
 		if j.Kind == state.JobPost && j.Post.Kind == state.PostEnded && (!j.Post.OnPR || j.Args.Number != 5) {
-			t.Errorf("the last comment does not say that it belongs to #5: %+v", j)
+			t.Errorf("got last comment %+v, want it on #5", j)
 		}
 	}
 	l.now = l.now.Add(time.Hour)

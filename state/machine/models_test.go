@@ -82,7 +82,7 @@ func TestModelCommandOffersModels(t *testing.T) {
 			said = said || j.Post != nil && j.Post.Reason == test.reason && (test.reason == state.ReplyModelSet) == (len(j.Post.Items) == 0)
 		}
 		if !said {
-			t.Errorf("model %s is not answered with %s: %+v", test.order, test.reason, ch.Jobs)
+			t.Errorf("model %s: want reply %s, got jobs %+v", test.order, test.reason, ch.Jobs)
 		}
 	}
 }

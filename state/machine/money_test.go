@@ -117,7 +117,7 @@ func TestTemporaryDenialCountsAsNoAttempt(t *testing.T) {
 	l.now = tomorrow
 	l.do(event.Event{Payload: event.NewDue("resume", "")})
 	if l.task.Run == nil || l.task.Run.Attempt != run.Attempt {
-		t.Errorf("goes on with %+v, the run before was attempt %d", l.task.Run, run.Attempt)
+		t.Errorf("got run %+v after attempt %d", l.task.Run, run.Attempt)
 	}
 }
 
@@ -136,25 +136,25 @@ func TestRunCapEndsTheRun(t *testing.T) {
 			run := l.task.Run.ID
 			l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: state.Money{InputTokens: 90}}})
 			if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false); w != nil {
-				t.Fatalf("capped: %+v", w)
+				t.Fatalf("got denial %+v", w)
 			}
 			held := l.task.Capped(state.Money{OutputTokens: 10}, state.Money{OutputTokens: 10}, state.Money{}, false)
 			if held == nil || held.Detail != "The cap of 100 tokens for one run is reached: it has used 100." {
-				t.Fatalf("capped: %+v", held)
+				t.Fatalf("got denial %+v", held)
 			}
 			l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: state.Money{OutputTokens: 9}, Waiting: held}})
 			l.end(state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable, Message: "stream disconnected"})
 			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
 			last := l.task.Runs[len(l.task.Runs)-1]
 			if last.Status != state.StatusBudget || l.task.End.Reason != held.Detail || l.task.End.Hint != state.HintRunCap || l.task.End.Class != state.ClassBudget {
-				t.Fatalf("run %s, end %+v", last.Status, l.task.End)
+				t.Fatalf("got run %s, end %+v", last.Status, l.task.End)
 			}
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99}, Orders: []state.Order{order}}})
 			if l.task.Phase == state.PhaseFailed || l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false) != nil {
-				t.Errorf("%s does not go on: %s", name, l.task.Phase)
+				t.Errorf("%s: got phase %s, want the task continued", name, l.task.Phase)
 			}
 			if want := int64(1000 + order.Tokens); l.task.Money.CapTokens != want {
-				t.Errorf("cap of %d tokens, want %d", l.task.Money.CapTokens, want)
+				t.Errorf("got a cap of %d tokens, want %d", l.task.Money.CapTokens, want)
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestEndedDenialIsNotTheCause(t *testing.T) {
 		}
 		l.end(state.RunResult{Status: state.StatusAuth, Class: state.RunFatal, Message: "403"})
 		if l.task.Phase != want || !answered && l.task.Waiting.Until.Before(l.now) {
-			t.Errorf("answered since: %t: phase %s, waiting %+v", answered, l.task.Phase, l.task.Waiting)
+			t.Errorf("answered since: %t: got phase %s, waiting %+v", answered, l.task.Phase, l.task.Waiting)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (l *life) want(phase state.Phase, kinds ...state.JobKind) {
 	}
 	for _, k := range kinds {
 		if !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Kind == k }) {
-			l.t.Fatalf("in %s: jobs %v lack %s", phase, kindsOf(l.jobs), k)
+			l.t.Fatalf("in %s: got jobs %v, want %s among them", phase, kindsOf(l.jobs), k)
 		}
 	}
 }
@@ -197,10 +197,10 @@ func TestRowsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	for i, r := range Table() {
 		if r.Doc == "" || len(r.To) == 0 || r.do == nil {
-			t.Errorf("row %d (%s %s) lacks a doc, a target or an action", i, r.On, r.Verb)
+			t.Errorf("row %d (%s %s): got no doc, target or action, want all", i, r.On, r.Verb)
 		}
 		if r.Verb != "" && r.On != event.KindCommented {
-			t.Errorf("row %d: a verb belongs to a comment", i)
+			t.Errorf("row %d: got a verb without a comment", i)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestOutages(t *testing.T) {
 		l.do(stepOutage(state.JobStart, l.now))
 		l.want(state.PhaseInterrupted, state.JobDue)
 		if d := l.resumeAt().Sub(l.now); d != min(want, p.BackoffMax) {
-			t.Errorf("outage %d: waits %s, want %s", n+1, d, want)
+			t.Errorf("outage %d: got a wait of %s, want %s", n+1, d, want)
 		}
 		want *= 2
 		l.do(event.Event{Payload: event.NewDue("resume", "")})
@@ -89,11 +89,11 @@ func TestAccessLostAndRegained(t *testing.T) {
 			l.do(event.Event{Payload: c.gone})
 			l.want(state.PhaseCancelled)
 			if !strings.Contains(l.task.End.Reason, "it was taken") {
-				t.Errorf("the reason is %q", l.task.End.Reason)
+				t.Errorf("got reason %q", l.task.End.Reason)
 			}
 			for _, j := range l.jobs {
 				if j.Kind == state.JobPost || j.Kind == state.JobStatus {
-					t.Errorf("a %s where nothing can be posted", j.Kind)
+					t.Errorf("got a job %s, want none without access", j.Kind)
 				}
 			}
 			posts := 0
@@ -108,7 +108,7 @@ func TestAccessLostAndRegained(t *testing.T) {
 				t.Errorf("got %d comments, want %d", posts, want)
 			}
 			if c.told && l.task.Installation != 77 {
-				t.Errorf("installation %d", l.task.Installation)
+				t.Errorf("got installation %d", l.task.Installation)
 			}
 		})
 	}
@@ -125,7 +125,7 @@ func TestLocked(t *testing.T) {
 		jobs    int
 	}{{event.Unlocked{}, false, 0}, {event.Locked{}, true, 1}, {event.Locked{}, true, 0}, {event.Unlocked{}, false, 1}} {
 		if n := len(l.do(event.Event{Payload: c.payload})); n != c.jobs || l.task.Locked != c.want {
-			t.Errorf("%s: %d jobs, locked %t; want %d, %t", c.payload.Kind(), n, l.task.Locked, c.jobs, c.want)
+			t.Errorf("%s: got %d jobs, locked %t; want %d, %t", c.payload.Kind(), n, l.task.Locked, c.jobs, c.want)
 		}
 		if c.jobs > 0 { // it was shown
 			s := state.StatusComment{Shown: l.task.Visible}
@@ -143,6 +143,6 @@ func TestReplanStartsNewBranch(t *testing.T) {
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 9, Mention: true}, Orders: []state.Order{{Verb: state.VerbReplan}}}})
 	l.want(state.PhasePreliminaryPlanning, state.JobStart, state.JobRelease)
 	if l.task.Branch.Head != "" || l.task.Work != nil || !l.task.Fresh {
-		t.Errorf("branch %+v, work %+v, fresh %t", l.task.Branch, l.task.Work, l.task.Fresh)
+		t.Errorf("got branch %+v, work %+v, fresh %t", l.task.Branch, l.task.Work, l.task.Fresh)
 	}
 }

@@ -40,19 +40,19 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	l.toShown()
 	first := *l.task.NewestPlan()
 	if first.Kind != state.PlanPublish || first.Revision != 1 || first.Summary != "Mended." || !first.Open() {
-		t.Fatalf("%+v", first)
+		t.Fatalf("got revision %+v", first)
 	}
 	l.approve()
 	l.want(state.PhaseImplementing, state.JobCommit)
 	if w, p := l.task.Work, l.task.NewestPlan(); w.Approved != p.Hash || p.Publish.Approved == nil || p.Publish.Approved.By != writer || l.task.Approval.Via != state.ViaSettings {
-		t.Errorf("work %+v, changes %+v", w, p.Publish)
+		t.Errorf("got work %+v, changes %+v", w, p.Publish)
 	}
 
 	// The person may not any more when it is about to be published.
 	l.do(event.Event{Payload: event.ApprovalRejected{Rejection: state.RejectedRevoked, Candidate: state.Candidate{Approval: *l.task.NewestPlan().Publish.Approved}}})
 	l.want(state.PhaseAwaitingPublishApproval, state.JobPost)
 	if l.task.Work.Approved != "" || l.task.NewestPlan().Publish.Approved != nil {
-		t.Error("an approval that does not hold is kept")
+		t.Error("got an invalid approval, want none")
 	}
 	l.approve()
 	l.want(state.PhaseImplementing, state.JobCommit)
@@ -64,12 +64,12 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	l.want(state.PhaseImplementing, state.JobRebase)
 	l.collect("ref2")
 	if l.task.Work.Approved != "" {
-		t.Error("a rebased changeset counts as approved")
+		t.Error("got an approved rebased changeset, want it unapproved")
 	}
 	l.show("+mended too", 22)
 	old, p := l.task.Plans[0], l.task.NewestPlan()
 	if !old.Superseded || old.Text != "" || old.Publish.Stat != nil || p.Revision != 2 || p.Hash == first.Hash {
-		t.Errorf("first %+v, second %+v", old, p)
+		t.Errorf("got first %+v, second %+v", old, p)
 	}
 
 	// A change request, and the old diff of the rework is of no use.
@@ -78,7 +78,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	l.do(event.Event{Run: l.task.Work.Run, Payload: event.DiffReady{Plan: state.Plan{Text: "+late", Publish: &state.Changes{Ref: "ref2"}}}})
 	l.want(state.PhaseImplementing)
 	if len(l.task.Plans) != 2 {
-		t.Error("a diff that nobody waits for is shown")
+		t.Error("got an obsolete diff posted, want none")
 	}
 
 	// Nobody wants it after all: nothing is published, and the work is kept.
@@ -89,7 +89,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	l.do(event.Event{Payload: event.NewDue("expire", l.task.NewestPlan().Hash)})
 	l.want(state.PhaseCancelled, state.JobRelease)
 	if s := l.task.Saved; len(s) != 1 || s[0].Ref != "ref3" || !strings.Contains(l.task.End.Reason, "nobody approved the changes in time") {
-		t.Errorf("saved %+v, end %+v", s, l.task.End)
+		t.Errorf("got saved work %+v, end %+v", s, l.task.End)
 	}
 }
 
@@ -102,12 +102,12 @@ func TestHashOfChangesCoversData(t *testing.T) {
 		p := base
 		p.Publish = c
 		if other, ok := seen[state.PlanHash(p)]; ok {
-			t.Errorf("%s and %s have one hash", name, other)
+			t.Errorf("got equal hashes for %s and %s", name, other)
 		}
 		seen[state.PlanHash(p)] = name
 	}
 	base.Publish = &state.Changes{Digest: "d", Tree: "t", Approved: &state.Approval{}, Stat: []string{"x"}}
 	if seen[state.PlanHash(base)] != "base" {
-		t.Error("an approval changes the hash")
+		t.Error("got another hash after an approval, want the same")
 	}
 }

@@ -143,14 +143,14 @@ func TestDeletedCommentIsNotLinked(t *testing.T) {
 				}
 				for other, forgotten := range got {
 					if forgotten != (other == id) {
-						t.Errorf("comment %d forgotten: %v", other, forgotten)
+						t.Errorf("comment %d: got forgotten %v", other, forgotten)
 					}
 				}
 				if changed := l.task.Version != version; changed != (id != 999) {
-					t.Errorf("the task changed: %v", changed)
+					t.Errorf("got a changed task %v", changed)
 				}
 				if stale := l.task.Plans[0].Stale; (stale == state.StaleDeleted) != (id == plan && !ended) {
-					t.Errorf("the plan is stale: %q", stale)
+					t.Errorf("got stale plan %q", stale)
 				}
 			})
 		}

@@ -21,13 +21,13 @@ func TestUnapprovedPlanIsRemindedAndExpires(t *testing.T) {
 	limits := l.task.Settings.Limits
 	for what, wait := range map[state.DueKind]int64{state.DueRemind: int64(limits.Remind), state.DueExpire: int64(limits.Expire)} {
 		if j := due[what]; int64(j.NotBefore.Sub(l.now)) != wait {
-			t.Errorf("%s is due after %s", what, j.NotBefore.Sub(l.now))
+			t.Errorf("%s: got a delay of %s", what, j.NotBefore.Sub(l.now))
 		}
 	}
 	hash := l.task.NewestPlan().Hash
 	l.do(event.Event{Payload: event.NewDue("remind", "another")})
 	if len(l.jobs) != 0 {
-		t.Errorf("a reminder of another revision makes %v", kindsOf(l.jobs))
+		t.Errorf("got jobs %v for a reminder of another revision, want none", kindsOf(l.jobs))
 	}
 	l.do(event.Event{Payload: event.NewDue("remind", hash)})
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
@@ -49,6 +49,6 @@ func TestCommentBeforePlanIsPosted(t *testing.T) {
 	l.postPlan(11)
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 	if p := l.task.NewestPlan(); !p.Posted() || !p.Superseded {
-		t.Errorf("the plan is posted %v, superseded %v", p.Posted(), p.Superseded)
+		t.Errorf("got plan posted %v, superseded %v", p.Posted(), p.Superseded)
 	}
 }

@@ -24,14 +24,14 @@ func repairing(t *testing.T) *life {
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	r := l.task.Run
 	if r.Repair == nil || *r.Repair != (state.Repair{Problem: "line 1: it ends too early", Block: "{", Text: "Words."}) || r.Repeat != repeatChecks || r.Attempt != 2 {
-		t.Fatalf("run %+v", r)
+		t.Fatalf("got run %+v", r)
 	}
 	if f := l.task.Feedback; f[0].TakenBy != r.ID || f[1].TakenBy != "" {
-		t.Errorf("feedback %+v", f)
+		t.Errorf("got feedback %+v", f)
 	}
 	l.do(event.Event{Run: r.ID, Payload: event.Launched{Launch: state.Launch{Run: r.ID, VM: *l.task.VM, IsRepair: true, Started: l.now}}})
 	if l.task.Run.Repair == nil {
-		t.Fatal("what it repairs is forgotten")
+		t.Fatal("got no answer to repair, want it kept")
 	}
 	return l
 }
@@ -44,24 +44,24 @@ func TestClosingBlockIsRequestedOnce(t *testing.T) {
 	l.end(state.RunResult{Status: state.StatusOK, Class: state.RunSucceeded, Text: "Words.", Outcome: "question", Question: "Which?"})
 	l.want(state.PhaseAwaitingAnswer, state.JobPost)
 	if q := l.task.Question; q.Text != "Which?" || l.task.Runs[len(l.task.Runs)-1].Repair != nil {
-		t.Errorf("question %+v", q)
+		t.Errorf("got question %+v", q)
 	}
 
 	l = repairing(t)
 	l.end(broken("done", true))
 	l.want(state.PhaseImplementing, state.JobCollect)
 	if text := l.task.Work.Text; !strings.HasPrefix(text, "Words.\n\n> **Note:** ") || !strings.Contains(text, "asked for it again. errand treats the work as finished.") {
-		t.Errorf("text %q", text)
+		t.Errorf("got text %q", text)
 	}
 	if said := l.task.Runs; said[len(said)-2].LastMessage != "" || !strings.HasPrefix(said[len(said)-1].LastMessage, "Words.") {
-		t.Errorf("kept of its words: %q, %q", said[len(said)-2].LastMessage, said[len(said)-1].LastMessage)
+		t.Errorf("got last messages %q, %q", said[len(said)-2].LastMessage, said[len(said)-1].LastMessage)
 	}
 
 	l = repairing(t)
 	l.end(broken("blocked", false))
 	l.want(state.PhaseAwaitingAnswer, state.JobPost)
 	if q := l.task.Question.Text; !strings.HasPrefix(q, "Words.\n\n> **Note:** ") {
-		t.Errorf("question %q", q)
+		t.Errorf("got question %q", q)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestClosingBlockIsNotRequested(t *testing.T) {
 	l.end(broken("done", true))
 	l.want(state.PhaseImplementing, state.JobCollect)
 	if w := l.task.Work; w.Title != "From the tool" || strings.Contains(w.Text, "**Note:**") {
-		t.Errorf("work %+v", w)
+		t.Errorf("got work %+v", w)
 	}
 
 	l = newLife(t)
@@ -83,7 +83,7 @@ func TestClosingBlockIsNotRequested(t *testing.T) {
 	l.end(broken("done", true))
 	l.want(state.PhaseImplementing, state.JobCollect)
 	if text := l.task.Work.Text; !strings.Contains(text, "could not be read. errand treats the work") {
-		t.Errorf("text %q", text)
+		t.Errorf("got text %q", text)
 	}
 
 	l = newLife(t)
@@ -91,7 +91,7 @@ func TestClosingBlockIsNotRequested(t *testing.T) {
 	l.end(broken("done", true))
 	l.launch()
 	if l.task.Run.Repair != nil {
-		t.Error("a run that repeats the work counts as a repair")
+		t.Error("got a repair, want a run that repeats the work")
 	}
 }
 
@@ -104,6 +104,6 @@ func TestInterruptedRepairIsReplaced(t *testing.T) {
 	l.do(event.Event{Payload: event.NewDue("resume", "")})
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	if r := l.task.Run; r.Repair != nil || r.Attempt != 3 {
-		t.Errorf("goes on with %+v", r)
+		t.Errorf("got run %+v", r)
 	}
 }

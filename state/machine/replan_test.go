@@ -43,16 +43,16 @@ func TestReplanAfterRefusalKeepsCheckoutPosition(t *testing.T) {
 			l.do(event.Event{Run: l.task.Runs[len(l.task.Runs)-1].ID, Payload: event.Collected{Work: &state.Work{Run: l.task.Runs[len(l.task.Runs)-1].ID, LocalHead: "h", Paths: 1}, Refusals: []state.Refusal{{Rule: "secret", Path: "a"}}}})
 			l.want(state.PhaseAwaitingAnswer)
 			if l.task.PlanningBegan().After(built) {
-				t.Errorf("planning began at %s, after the work of %s", l.task.PlanningBegan(), built)
+				t.Errorf("got planning since %s, want it before the work of %s", l.task.PlanningBegan(), built)
 			}
 			l.now = l.now.Add(time.Minute)
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true, Body: "@errand replan", At: l.now}, Orders: []state.Order{{Verb: state.VerbReplan}}}})
 			start("b1")
 			if b := l.task.Branch; b.BaseSHA != "b1" || b.Root != "b0" || b.VMHead != "b0" {
-				t.Errorf("the base is %s, the VM's checkout at %s, its work begins at %s; want b1, b0, b0", b.BaseSHA, b.VMHead, b.Root)
+				t.Errorf("got base %s, checkout %s, root %s; want b1, b0, b0", b.BaseSHA, b.VMHead, b.Root)
 			}
 			if !l.task.PlanningBegan().After(built) {
-				t.Errorf("planning began at %s, before the work of %s", l.task.PlanningBegan(), built)
+				t.Errorf("got planning since %s, want it after the work of %s", l.task.PlanningBegan(), built)
 			}
 		})
 	}

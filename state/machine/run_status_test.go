@@ -42,10 +42,10 @@ func TestGatewayReasonReplacesMessage(t *testing.T) {
 			l.end(state.RunResult{Status: tc.status, Class: tc.class, Message: program, Outcome: "done"})
 			last := l.task.Runs[len(l.task.Runs)-1]
 			if last.ID != run || last.Message != tc.want {
-				t.Errorf("run %s ended with %q, want %q", last.ID, last.Message, tc.want)
+				t.Errorf("run %s: got message %q, want %q", last.ID, last.Message, tc.want)
 			}
 			if refusedOnly := len(tc.before) > 0 && tc.want == gateway; refusedOnly && last.RunDenial != nil {
-				t.Errorf("the run is held: %+v", last.RunDenial)
+				t.Errorf("got denial %+v, want none", last.RunDenial)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestUnfinishedAnswers(t *testing.T) {
 				}
 			}
 			if last == nil || last.Status != tc.want || (tc.want == "refused" || tc.want == "answer_cut") && last.Message != "the end is missing" {
-				t.Errorf("the run ended as %+v, want %s", last, tc.want)
+				t.Errorf("got run %+v, want %s", last, tc.want)
 			}
 			if got := last.Answers; got != len(tc.before)-map[bool]int{true: 1}[name == "concluded by the tools"] {
 				t.Errorf("%d answers are counted", got)

@@ -16,6 +16,6 @@ func TestAnsweredFeedbackStaysSeen(t *testing.T) {
 		MarkSeen(task, event.Event{ID: fmt.Sprintf("review-event:%d", i), Permission: state.PermissionRead})
 	}
 	if !task.HasSeen("thread:1:2") || len(task.SeenUntrustedIDs) != maxSeenIDs || len(task.SeenIDs) != 1 {
-		t.Errorf("%d of writers and %d of others are remembered", len(task.SeenIDs), len(task.SeenUntrustedIDs))
+		t.Errorf("got %d IDs of writers and %d of others", len(task.SeenIDs), len(task.SeenUntrustedIDs))
 	}
 }

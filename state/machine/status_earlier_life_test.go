@@ -27,7 +27,7 @@ func TestStatusCommentOfEarlierLife(t *testing.T) {
 				want = 0
 			}
 			if l.task.Gen != 2 || l.task.Status.Comment != want || l.task.Status.Shown >= l.task.Visible {
-				t.Errorf("life %d has the status comment %+v at version %d", l.task.Gen, l.task.Status, l.task.Visible)
+				t.Errorf("life %d: got status comment %+v at version %d", l.task.Gen, l.task.Status, l.task.Visible)
 			}
 		})
 	}

@@ -38,7 +38,7 @@ func TestStatusOfEndedTaskIsRetried(t *testing.T) {
 			}
 			l.do(event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 3, Shown: l.task.Visible, At: l.now}}})
 			if l.task.Status.Failed != 0 {
-				t.Errorf("%d failures after it was written", l.task.Status.Failed)
+				t.Errorf("got %d failures after a successful write, want 0", l.task.Status.Failed)
 			}
 		})
 	}

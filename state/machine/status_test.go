@@ -18,13 +18,13 @@ func TestFailedStatusIsRetriedLater(t *testing.T) {
 	e := event.Event{Task: task.Key, Now: now, Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: state.ClassGitHub, Reason: "no"}}}
 	c := Next(task, e, p)
 	if c.Task == nil || c.Task.Visible != task.Visible {
-		t.Fatalf("a failed status is nothing that people can see: %+v", c.Task)
+		t.Fatalf("got a visible change by a failed status, want none: %+v", c.Task)
 	}
 	if len(c.Jobs) != 1 || c.Jobs[0].Kind != state.JobStatus {
 		t.Fatalf("got jobs %+v, want the status comment", c.Jobs)
 	}
 	if at := c.Jobs[0].NotBefore; at.Before(now.Add(p.Backoff)) {
-		t.Fatalf("it is tried again at %s, want a pause", at)
+		t.Fatalf("got a retry at %s, want a delay", at)
 	}
 	// The next thing that happens brings it forward.
 	e = event.Event{Task: task.Key, Now: now, Payload: event.ChecksRead{Checks: "success"}}
@@ -44,7 +44,7 @@ func TestSearchedStatusIsCheckedForDuplicates(t *testing.T) {
 		e := event.Event{Task: task.Key, Now: now, Payload: event.StatusSent{Searched: detail == "looked", Status: state.StatusComment{Comment: 5, Shown: 7, At: now}}}
 		c := Next(task, e, DefaultPolicy())
 		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Args.Due != state.DueDuplicate || c.Jobs[0].Args.Key != "5" || c.Jobs[0].Args.Marker != "1.status" || !c.Jobs[0].Args.Since.Equal(task.Trigger.At)) {
-			t.Errorf("after %q: jobs %+v, want %d", detail, c.Jobs, want)
+			t.Errorf("after %q: got jobs %+v, want %d", detail, c.Jobs, want)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestEndOfTaskIsShown(t *testing.T) {
 		e := event.Event{Task: task.Key, Now: end.Add(after), Payload: event.StepFailed{Failure: state.Failure{Job: state.JobStatus, Class: state.ClassGitHub, Reason: "no"}}}
 		c := Next(task, e, DefaultPolicy())
 		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Kind != state.JobStatus || !c.Jobs[0].NotBefore.After(e.Now)) {
-			t.Errorf("%s after the end: jobs %+v, want %d", after, c.Jobs, want)
+			t.Errorf("%s after the end: got jobs %+v, want %d", after, c.Jobs, want)
 		}
 	}
 }

@@ -21,27 +21,27 @@ func TestSubscriptionHasNoDollarCap(t *testing.T) {
 	run := l.task.Run.ID
 	l.do(event.Event{Run: run, Payload: event.ModelCalled{Money: state.Money{InputTokens: 900, Subscription: true}}})
 	if m := l.task.Money; !m.Free() || !l.task.Run.Money.Free() || m.Tokens() != 900 {
-		t.Fatalf("%+v", m)
+		t.Fatalf("got money %+v", m)
 	}
 	before := l.task.Money.CapMicroUSD
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99}, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}}}})
 	if l.task.Money.CapMicroUSD != before || !l.hasReply(state.ReplyNoBudget) {
-		t.Errorf("a cap of %d; %+v", l.task.Money.CapMicroUSD, l.jobs)
+		t.Errorf("got a cap of %d, jobs %+v", l.task.Money.CapMicroUSD, l.jobs)
 	}
 	l.task.Money.CapTokens = 1000
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 100}, Orders: []state.Order{{Verb: state.VerbBudget, Tokens: 500}}}})
 	if l.task.Money.CapTokens != 1500 || !l.hasReply(state.ReplyBudgetRaised) {
-		t.Errorf("a cap of %d tokens", l.task.Money.CapTokens)
+		t.Errorf("got a cap of %d tokens", l.task.Money.CapTokens)
 	}
 	l.task.Money.MicroUSD, l.task.Run.Money.MicroUSD = before, 1 // by a key, before
 	if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, true); w != nil {
-		t.Errorf("held by dollars: %+v", w)
+		t.Errorf("got denial %+v because of dollars, want none", w)
 	}
 	if w := l.task.Capped(state.Money{}, state.Money{}, state.Money{}, false); w == nil {
-		t.Error("a key is not held by dollars")
+		t.Error("got no denial of a key because of dollars, want one")
 	}
 	if w := l.task.Capped(state.Money{InputTokens: 600}, state.Money{}, state.Money{}, true); w == nil || !strings.Contains(w.Detail, "1,500 tokens") {
-		t.Errorf("not held by tokens: %+v", w)
+		t.Errorf("got denial %+v, want one because of tokens", w)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestSubscriptionRunDoesNotEndAtDollarCap(t *testing.T) {
 			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: test.m}})
 			l.end(state.RunResult{Status: state.StatusRefused, Class: state.RunFatal, Message: "it will not"})
 			if l.task.Phase != state.PhaseFailed || l.task.End.Class != test.class {
-				t.Errorf("%s, %+v", l.task.Phase, l.task.End)
+				t.Errorf("got phase %s, end %+v", l.task.Phase, l.task.End)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func TestSubscriptionIsKnownFromTheStart(t *testing.T) {
 	s.Subscription = true
 	l.do(event.Event{Payload: event.Started{Start: event.Start{Settings: s, Visible: true, Branch: state.Branch{Name: "errand/1-bug", Base: "main", BaseSHA: "b0"}}}})
 	if !l.task.Money.Free() {
-		t.Errorf("%+v", l.task.Money)
+		t.Errorf("got money %+v", l.task.Money)
 	}
 }
 

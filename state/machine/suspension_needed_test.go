@@ -31,13 +31,13 @@ func TestNeededSavedWorkIsKept(t *testing.T) {
 			l.do(due)
 			again := jobOf(l.jobs, state.JobDue)
 			if l.task.Suspended == nil || jobOf(l.jobs, state.JobForget).Kind != "" || jobOf(l.jobs, state.JobPost).Kind != "" || !again.NotBefore.Equal(l.now.Add(restoreGrace)) {
-				t.Fatalf("%s: what a run takes over is deleted: %v, asleep %v", mode, kindsOf(l.jobs), l.task.Suspended)
+				t.Fatalf("%s: got jobs %v, saved work %v; want the needed work kept", mode, kindsOf(l.jobs), l.task.Suspended)
 			}
 			l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2", RestoredFrom: []string{"vm1"}}, Started: l.now}}})
 			l.now = again.NotBefore
 			l.do(due)
 			if l.task.Suspended != nil || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" {
-				t.Errorf("%s: what is on a VM again stays: %v", mode, kindsOf(l.jobs))
+				t.Errorf("%s: got jobs %v, want the restored work deleted", mode, kindsOf(l.jobs))
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func TestIdleVM(t *testing.T) {
 	}
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build", Session: "s1"})
 	if j := jobOf(l.jobs, state.JobDue); j.Args.Due != state.DueIdle {
-		t.Errorf("nothing looks for an idle VM: %v", kindsOf(l.jobs))
+		t.Errorf("got jobs %v, want a check of the idle VM", kindsOf(l.jobs))
 	}
 	l.now = l.now.Add(time.Hour)
 	l.do(idleOf("vm1"))
@@ -148,7 +148,7 @@ func TestRequestDuringSuspensionKeepsVM(t *testing.T) {
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.do(suspendedOn("vm1", "a2"))
 	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a1" || l.task.Suspended.Ref != "a2" || l.task.VM != nil {
-		t.Errorf("older one: %v, VM %v", j.Args, l.task.VM)
+		t.Errorf("got older work %v, VM %v", j.Args, l.task.VM)
 	}
 	// A disk that became an image is off: the VM goes even if it is wanted, and the run wakes from the image.
 	l.comment(state.VerbMessage)
@@ -172,7 +172,7 @@ func TestUnvettedCommentKeepsVM(t *testing.T) {
 	e.VMNeeded = true
 	l.do(e)
 	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || l.task.Suspended == nil || !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args.Due == state.DueIdle && j.NotBefore.After(l.now) }) {
-		t.Errorf("VM %v, due %v", l.task.VM, j)
+		t.Errorf("got VM %v, due %v", l.task.VM, j)
 	}
 	l.now = l.now.Add(time.Hour)
 	early := idleOf("vm1")
@@ -183,7 +183,7 @@ func TestUnvettedCommentKeepsVM(t *testing.T) {
 	}
 	l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobSuspend, Reason: "no"}}})
 	if j := jobOf(l.jobs, state.JobDue); l.task.VM == nil || j.Args.Due != state.DueIdle {
-		t.Errorf("a VM that could not be put to sleep is forgotten: %v", kindsOf(l.jobs))
+		t.Errorf("got jobs %v, want another check of the VM", kindsOf(l.jobs))
 	}
 }
 
@@ -330,7 +330,7 @@ func TestVMHours(t *testing.T) {
 	step(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{VM: state.VM{Name: "vm1", CreatedAt: made, Paid: time.Hour, MicroHour: 20}, Started: made}}})
 	due := jobOf(l.jobs, state.JobDue)
 	if due.Args.Due != state.DueSpan || !due.NotBefore.Equal(made.Add(50*time.Minute)) {
-		t.Fatalf("%+v", due)
+		t.Fatalf("got due job %+v", due)
 	}
 	l.now = due.NotBefore
 	step(event.Event{Payload: event.NewDue(state.DueSpan, "vm1")})
@@ -386,7 +386,7 @@ func TestInsuredVM(t *testing.T) {
 	insured.Insured = true
 	l.do(event.Event{Payload: insured})
 	if j := jobOf(l.jobs, state.JobDue); jobOf(l.jobs, state.JobSuspend).Kind != "" || j.Args.Due != state.DueIdle || !j.NotBefore.Equal(l.task.VM.CreatedAt.Add(115*time.Minute)) {
-		t.Errorf("jobs are %v, the next look at %s", kindsOf(l.jobs), j.NotBefore)
+		t.Errorf("got jobs %v, next check at %s", kindsOf(l.jobs), j.NotBefore)
 	}
 	l.do(idleOf("vm1")) // not any more: the hour that is paid is used up first
 	if j := jobOf(l.jobs, state.JobSuspend); j.Args.VM != "vm1" {

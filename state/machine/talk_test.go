@@ -19,15 +19,15 @@ func TestUnvettedCommentsDelayApprovalBriefly(t *testing.T) {
 		jobs := l.do(event.Event{Context: event.Context{Unvetted: true}, Payload: event.Approved{Candidate: *k}})
 		if l.task.Phase == state.PhasePlanning {
 			if n != maxApprovalDelays {
-				t.Errorf("counts after %d checks", n)
+				t.Errorf("got a valid approval after %d checks", n)
 			}
 			return
 		}
 		i := slices.IndexFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobApprove })
 		if i < 0 {
-			t.Fatal("the approval is lost")
+			t.Fatal("got no check of the approval, want one")
 		}
 		k = jobs[i].Candidate
 	}
-	t.Error("it never counts")
+	t.Error("got no valid approval, want one")
 }

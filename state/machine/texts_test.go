@@ -43,6 +43,6 @@ func TestConditionsAreNotCut(t *testing.T) {
 	}
 	boundTexts(task)
 	if task.Feedback[0].Body != with || len(task.Feedback) != 101 {
-		t.Errorf("of %d characters %d are left, and %d texts", len(with), len(task.Feedback[0].Body), len(task.Feedback))
+		t.Errorf("%d characters: got %d, and %d texts", len(with), len(task.Feedback[0].Body), len(task.Feedback))
 	}
 }

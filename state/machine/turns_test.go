@@ -44,7 +44,7 @@ func TestOutOfTurns(t *testing.T) {
 			l.want(state.PhaseFailed, state.JobStop, state.JobPost)
 			last := l.task.Runs[len(l.task.Runs)-1]
 			if last.Status != state.StatusMaxTurns || last.Class != state.RunFatal || l.task.End.Class != state.ClassAgent || l.task.End.Hint != tc.hint {
-				t.Errorf("run %s (%s), end %+v", last.Status, last.Class, l.task.End)
+				t.Errorf("got run %s (%s), end %+v", last.Status, last.Class, l.task.End)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func TestRunOutOfTurnsIsStopped(t *testing.T) {
 	l.refuseTurns()
 	l.want(state.PhaseImplementing, state.JobDue)
 	if at := l.jobs[0].NotBefore; !at.Equal(l.now.Add(turnsGrace)) || turnsGrace < time.Minute {
-		t.Errorf("looked at again at %s, now is %s", at, l.now)
+		t.Errorf("got a check at %s, now is %s", at, l.now)
 	}
 	l.refuseTurns()
 	l.want(state.PhaseImplementing)
@@ -98,7 +98,7 @@ func TestRunOutOfTurnsIsStopped(t *testing.T) {
 	l.do(event.Event{Run: run, Payload: event.RunEnded{Result: state.RunResult{Status: state.StatusInterrupted, Class: state.RunRetryable, Turns: 4}}})
 	last := l.task.Runs[len(l.task.Runs)-1]
 	if !last.Reported || last.Turns != 4 || last.Status != state.StatusMaxTurns {
-		t.Errorf("filed as %+v", last)
+		t.Errorf("got filed run %+v", last)
 	}
 	l.do(due)
 	l.want(state.PhaseFailed)
@@ -188,7 +188,7 @@ func TestRunIsFiledWithTheTasksCause(t *testing.T) {
 				reason = l.task.End.Reason
 			}
 			if l.task.Phase != tc.phase || last.Status != tc.want || last.Message != tc.held.Detail || reason != tc.held.Detail {
-				t.Errorf("%s for %q; the run is %s (%s): %q", l.task.Phase, reason, last.Status, last.Class, last.Message)
+				t.Errorf("got phase %s for %q, run %s (%s): %q", l.task.Phase, reason, last.Status, last.Class, last.Message)
 			}
 		})
 	}

@@ -99,7 +99,7 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 					l.want(state.PhaseCancelled, state.JobStop)
 					stop := jobOf(l.jobs, state.JobStop)
 					if jobOf(l.jobs, state.JobRelease).Kind != "" || stop.Args.VM != "vm1" {
-						t.Fatalf("the VM goes before its work is saved: %v, stop of %v", kindsOf(l.jobs), stop.Args)
+						t.Fatalf("got jobs %v, stop of %v; want the work saved before the VM is deleted", kindsOf(l.jobs), stop.Args)
 					}
 					l.do(event.Event{Run: stop.Run, Payload: event.WorkSaved{Work: state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}}})
 					l.want(state.PhaseCancelled, state.JobRelease)
@@ -108,7 +108,7 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 				switch s := l.task.Saved; {
 				case saved == "" && len(s) == 0:
 				case len(s) != 1 || s[0].Ref != saved:
-					t.Errorf("saved is %+v, want %q", s, saved)
+					t.Errorf("got saved work %+v, want %q", s, saved)
 				}
 			})
 		}
