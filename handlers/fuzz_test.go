@@ -45,8 +45,8 @@ func fuzzTasks() *tasks {
 	}}}
 }
 
-// knownTasks lists the webhooks with a decoder.
-var knownTasks = []string{
+// knownEvents lists the webhooks with a decoder.
+var knownEvents = []string{
 	"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_review_thread", "push",
 	"check_run", "check_suite", "status", "installation", "installation_repositories", "repository", "issue_dependencies", "sub_issues", "ping", "other",
 }
@@ -74,7 +74,7 @@ func mapAny(t *testing.T, event string, payload []byte) []event.Event {
 
 func TestMapIncompletePayloads(t *testing.T) {
 	t.Parallel()
-	for _, event := range knownTasks {
+	for _, event := range knownEvents {
 		t.Run(event, func(t *testing.T) {
 			t.Parallel()
 			for _, p := range incompletePayloads {
@@ -108,14 +108,14 @@ type wire struct {
 // FuzzMap checks that every payload maps to events of a task or to a reason for having none, the same each time, and that
 // no payload attributes an action to another account: not to errand's, not by an edit, not by an old comment.
 func FuzzMap(f *testing.F) {
-	for n, event := range knownTasks {
+	for n, event := range knownEvents {
 		for _, p := range incompletePayloads {
 			f.Add(uint8(n), []byte(p))
 		}
 		f.Add(uint8(n), []byte(completePayloads[event]))
 	}
 	f.Fuzz(func(t *testing.T, n uint8, payload []byte) {
-		event := knownTasks[int(n)%len(knownTasks)]
+		event := knownEvents[int(n)%len(knownEvents)]
 		events := mapAny(t, event, payload)
 		if again := mapAny(t, event, payload); !cmp.Equal(events, again) {
 			t.Errorf("mapped again: got %+v, want %+v", again, events)

@@ -11,11 +11,11 @@ import (
 func FormatDuration(d time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {
-		size time.Duration
-		name string
-	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		size   time.Duration
+		format string
+	}{{time.Hour, "%d h"}, {time.Minute, "%d min"}, {time.Second, "%d s"}} {
 		if n := d / unit.size; n != 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, unit.name))
+			parts = append(parts, fmt.Sprintf(unit.format, n))
 			d %= unit.size
 		}
 	}

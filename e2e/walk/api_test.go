@@ -27,9 +27,9 @@ type unplayed struct{ unplayed1 }
 type unplayed1 struct{ workflow.GitHub }
 
 var (
-	_ workflow.GitHub = api{}
-	_ watch.ReactionReader   = api{}
-	_ watch.SweepReader      = api{}
+	_ workflow.GitHub      = api{}
+	_ watch.ReactionReader = api{}
+	_ watch.SweepReader    = api{}
 )
 
 // notFound is GitHub's 404.

@@ -227,7 +227,7 @@ func checkEventLists(t *testing.T, known [][]string) {
 	}{
 		"internal/sim/simgithub/sim.go": {"cfg.Events = []string{", "}", subscribed},
 		"internal/admin/metrics.go":     {"func eventLabel(", "return event", known},
-		"handlers/fuzz_test.go":         {"var known = []string{", "}", mapped},
+		"handlers/fuzz_test.go":         {"var knownEvents = []string{", "}", mapped},
 	} {
 		_, text, _ := strings.Cut(string(read(t, path)), list.begin)
 		if len(list.want) < 10 {
