@@ -33,9 +33,9 @@ type outcome struct {
 	P50, P99  time.Duration
 }
 
-// hookLoad is the client process of the webhook benchmark, for where wrk is not installed. It sends webhooks to addr over
-// 32 connections, each with one webhook at a time, for the given time or until it has sent limit of them, and prints the
-// outcome as JSON. It uses as little CPU as it can, because the server runs on the same cores.
+// hookLoad is the client process of the webhook benchmark, for where wrk is not installed. It sends webhooks to addr
+// over 32 connections, each with one webhook at a time, for the given time or until it has sent limit of them, and
+// prints the outcome as JSON. It uses as little CPU as it can, because the server runs on the same cores.
 func hookLoad(addr string, within time.Duration, limit int) error {
 	began := time.Now()
 	var sent atomic.Int64

@@ -65,9 +65,9 @@ func chargeErrors(t *state.Task, faults int) (wrong []string) {
 	return wrong
 }
 
-// billErrors compares a life's charges with the bill of the model's provider: every answer is paid for. In a life without
-// faults they are equal to the token; each fault may add the estimate of one call that may or may not have been made.
-// An answer that was lost on its way to a living errand (unheard) may be missing, because the provider closed the
+// billErrors compares a life's charges with the bill of the model's provider: every answer is paid for. In a life
+// without faults they are equal to the token; each fault may add the estimate of one call that may or may not have been
+// made. An answer that was lost on its way to a living errand (unheard) may be missing, because the provider closed the
 // connection like one that bills nothing.
 func billErrors(t *state.Task, served []simmodel.Record, faults, unheard int) (wrong []string) {
 	var cost, dearest, guess int64

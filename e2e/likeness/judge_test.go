@@ -85,8 +85,8 @@ func (s *schemas) judge(v any, place ...string) ([]string, error) {
 // unknown is the complaint about a property that no schema lists.
 const unknown = "is not in GitHub's description"
 
-// rootCauses removes complaints that follow from others: if one value is wrong, the surrounding schema fails, and all of
-// its properties count as unknown, up to the top.
+// rootCauses removes complaints that follow from others: if one value is wrong, the surrounding schema fails, and all
+// of its properties count as unknown, up to the top.
 func rootCauses(all []string) []string {
 	stray := func(c string) bool { return strings.HasSuffix(c, unknown) }
 	if slices.ContainsFunc(all, func(c string) bool { return !stray(c) }) {

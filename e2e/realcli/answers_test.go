@@ -127,8 +127,8 @@ func (l *life) pauseSupervisor(issue int) (resume func()) {
 	}
 }
 
-// ownsProcess reports whether a process belongs to a sandbox of this world: one of its ancestors has the world's directory in
-// its arguments.
+// ownsProcess reports whether a process belongs to a sandbox of this world: one of its ancestors has the world's
+// directory in its arguments.
 func (l *life) ownsProcess(all map[int]process, p process) bool {
 	for ; p.pid > 1; p = all[p.parent] {
 		if strings.Contains(p.args, l.dir+"/") {

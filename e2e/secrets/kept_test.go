@@ -58,8 +58,8 @@ func (l *life) search(x *finder, place, where string, data []byte) {
 	})
 }
 
-// awaitSweep waits until all remains of ended VMs are deleted: their variables and files for tests are deleted with their
-// disks, in the background.
+// awaitSweep waits until all remains of ended VMs are deleted: their variables and files for tests are deleted with
+// their disks, in the background.
 func (l *life) awaitSweep() {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)

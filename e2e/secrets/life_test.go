@@ -215,7 +215,8 @@ func (l *life) searchAtGate() Sight {
 	return l.sight(dir)
 }
 
-// searchInside searches as the agent's user outside any run, over errand's SSH connection. It also plants every secret there.
+// searchInside searches as the agent's user outside any run, over errand's SSH connection. It also plants every secret
+// there.
 func (l *life) searchInside() Sight {
 	l.t.Helper()
 	l.planted = l.needles()

@@ -107,8 +107,8 @@ func sorted(hits []Hit) (leaks []Hit, birds map[string]int, found map[Hit]bool) 
 	return leaks, birds, found
 }
 
-// isPermitted reports whether a finding in a place is permitted: the values for tests may be on the VM while the agent works,
-// and the text printed next to them may be anywhere.
+// isPermitted reports whether a finding in a place is permitted: the values for tests may be on the VM while the agent
+// works, and the text printed next to them may be anywhere.
 func isPermitted(h Hit) bool {
 	return h.Name == besideIt || strings.HasPrefix(h.Place, "VM: ") && (h.Name == lentVariable || h.Name == lentFile)
 }

@@ -27,8 +27,8 @@ var root = filepath.Join("..", "..")
 // shape is the form of a type in JSON (or YAML): the paths of its leaves, with the Go type of each.
 type shape map[string]reflect.Type
 
-// shapeOf returns the shape of a type under a name. Embedded structs are flat, as they are in JSON. A type that contains
-// itself is followed once.
+// shapeOf returns the shape of a type under a name. Embedded structs are flat, as they are in JSON. A type that
+// contains itself is followed once.
 func shapeOf(name string, t reflect.Type, tag string) shape {
 	s := shape{}
 	s.add(name, t, tag, nil)

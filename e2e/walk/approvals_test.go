@@ -194,8 +194,8 @@ func (m *model) issueStood(on *issue, token string, then time.Time) bool {
 	return false
 }
 
-// checkPublication checks a publication if changes need approval first: a comment must show the tree, and a writer must have
-// approved it. A publication that began with approval may continue.
+// checkPublication checks a publication if changes need approval first: a comment must show the tree, and a writer must
+// have approved it. A publication that began with approval may continue.
 func (m *model) checkPublication(cs *changeset.Changeset) {
 	if m.blind {
 		return

@@ -36,8 +36,8 @@ func (b *books) applied(before, after *state.Task, e event.Event) {
 	}
 }
 
-// checkSums checks that each answer is booked once, for its run and for the task. The cost of a run without booked answers
-// is the agent's report.
+// checkSums checks that each answer is booked once, for its run and for the task. The cost of a run without booked
+// answers is the agent's report.
 func (b *books) checkSums(t *state.Task) {
 	runs, sum := t.Runs, int64(0)
 	if t.Run != nil && t.Run.Metered { // otherwise the task is charged at its end

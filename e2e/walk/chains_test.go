@@ -120,8 +120,8 @@ func (w *world) chainTrouble(kind string) trouble {
 	return t
 }
 
-// invalidateApproval makes the last approver lose write access for a while, withdraw the 👍, or cancel, or lets a user without
-// write access give the same approval instead.
+// invalidateApproval makes the last approver lose write access for a while, withdraw the 👍, or cancel, or lets a user
+// without write access give the same approval instead.
 func (w *world) invalidateApproval(how string) {
 	if len(w.model.yeses) == 0 {
 		return

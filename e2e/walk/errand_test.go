@@ -223,7 +223,8 @@ func (e *errand) watch() {
 	}
 }
 
-// endCoarseSpan ends the coarse intervals of a long span: watchers that were due in hours run at their normal intervals.
+// endCoarseSpan ends the coarse intervals of a long span: watchers that were due in hours run at their normal
+// intervals.
 func (e *errand) endCoarseSpan() {
 	now := e.w.now
 	e.followed, e.nextPoll, e.rescue = earlier(e.followed, now.Add(time.Minute)), earlier(e.nextPoll, now.Add(time.Minute)), earlier(e.rescue, now.Add(time.Minute))

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// checkComments compares the final comments on GitHub with those in the store: each comment of a task's life is in the store,
-// and each one in the store exists, unless a person deleted it.
+// checkComments compares the final comments on GitHub with those in the store: each comment of a task's life is in the
+// store, and each one in the store exists, unless a person deleted it.
 func (m *model) checkComments(t *state.Task) {
 	on := m.w.hub.issues[t.Key.Issue]
 	known, kinds := map[int64]bool{t.Status.Comment: true}, map[string]int{}
@@ -50,8 +50,8 @@ func (m *model) checkComments(t *state.Task) {
 	}
 }
 
-// mayBeLeftOver reports whether the job of a comment failed permanently before errand knew whether the comment exists. After
-// the end, or for a comment about a failure, no other job has its key and looks for it.
+// mayBeLeftOver reports whether the job of a comment failed permanently before errand knew whether the comment exists.
+// After the end, or for a comment about a failure, no other job has its key and looks for it.
 func (m *model) mayBeLeftOver(t *state.Task, mark string) bool {
 	key := strings.TrimSuffix(strings.TrimPrefix(mark, "<!-- errand:"), " -->")
 	_, doubted := t.UnknownOutcomes[key]
@@ -66,7 +66,8 @@ func (m *model) jobGaveUp(number int, mark string) bool {
 	})
 }
 
-// checkPostedComment checks that a comment exists that the store has as posted. One that a person deleted is not posted again.
+// checkPostedComment checks that a comment exists that the store has as posted. One that a person deleted is not posted
+// again.
 func (m *model) checkPostedComment(t *state.Task, id int64, what string) {
 	for _, i := range m.w.hub.issues {
 		for _, c := range i.comments {
@@ -119,8 +120,8 @@ func (m *model) threads(t *state.Task) {
 	}
 }
 
-// checkApproval checks an approval that the store accepted: people must have approved the comment that shows exactly this
-// revision.
+// checkApproval checks an approval that the store accepted: people must have approved the comment that shows exactly
+// this revision.
 func (m *model) checkApproval(before, after *state.Task, e event.Event) {
 	if m.blind {
 		return

@@ -133,8 +133,8 @@ func b2i(b bool) int {
 	return 0
 }
 
-// outlivesTask reports whether a job remains useful after the end of its task: comments, answers, clean-up. New comments
-// are still checked, because they may restart the task.
+// outlivesTask reports whether a job remains useful after the end of its task: comments, answers, clean-up. New
+// comments are still checked, because they may restart the task.
 func outlivesTask(j *state.Job) bool {
 	switch j.Kind {
 	case state.JobVet, state.JobApprove:
@@ -147,8 +147,8 @@ func outlivesTask(j *state.Job) bool {
 	return false
 }
 
-// checkBackOff checks a back-off against the number of errors: 2 s, doubled each time up to 5 minutes, ± 20 %, unless GitHub
-// gave a time.
+// checkBackOff checks a back-off against the number of errors: 2 s, doubled each time up to 5 minutes, ± 20 %, unless
+// GitHub gave a time.
 func (b *jobs) checkBackOff(id string, epoch int64, d time.Duration) {
 	r := b.of(id)
 	if !r.held || r.Epoch != epoch { // the store rejects it
@@ -190,8 +190,8 @@ func refusal(err error) *forge.Error {
 	return nil
 }
 
-// isInsistedRead lists the reads that are retried after a refusal: they concern a person's comment, which the person will not
-// repeat.
+// isInsistedRead lists the reads that are retried after a refusal: they concern a person's comment, which the person
+// will not repeat.
 func isInsistedRead(kind state.JobKind, op string) bool {
 	switch kind {
 	case state.JobVet:
@@ -300,8 +300,8 @@ func (b *jobs) checkDropped(t *state.Task) {
 	}
 }
 
-// checkTrust checks that users without write access decide nothing: a comment counts if its author had write access when
-// the step that read it began, or within the minute before, for which errand caches GitHub's answer.
+// checkTrust checks that users without write access decide nothing: a comment counts if its author had write access
+// when the step that read it began, or within the minute before, for which errand caches GitHub's answer.
 func (b *jobs) checkTrust(before, after *state.Task, e event.Event, begun time.Time) {
 	if e.By.ID == 0 || b.w.plant.revive {
 		return

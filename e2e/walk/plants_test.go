@@ -61,8 +61,8 @@ func (p plant) handle(w *world, do queue.Handler) queue.Handler {
 	}
 }
 
-// failOnPanic makes the walk fail if a step panics, for example by a call that no walk plays; the queue would convert it to an
-// error of the step.
+// failOnPanic makes the walk fail if a step panics, for example by a call that no walk plays; the queue would convert
+// it to an error of the step.
 func (w *world) failOnPanic(ctx context.Context, j *state.Job, do queue.Handler) (event.Event, error) {
 	defer func() {
 		why := recover()

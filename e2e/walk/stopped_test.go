@@ -31,8 +31,8 @@ func outOfReach(t *state.Task) bool {
 	return t.Ended() && t.End != nil && (t.End.Class == "gone" || t.End.Class == "access")
 }
 
-// checkReasonTold checks that people can read why a task stopped: in the status comment, and after a failure or the end also in
-// a separate comment.
+// checkReasonTold checks that people can read why a task stopped: in the status comment, and after a failure or the end
+// also in a separate comment.
 func (m *model) checkReasonTold(t *state.Task, end bool) {
 	why := reasonOf(t)
 	if why == "" || m.explained[t.Key] == t.Version || !end && !m.late(t.Since, 10*time.Minute) {
@@ -53,8 +53,8 @@ func (m *model) checkReasonTold(t *state.Task, end bool) {
 	m.explained[t.Key] = t.Version
 }
 
-// commentSays reports whether a comment of a task's life with a key prefix exists and contains a text. A comment that GitHub
-// permanently refused is not required.
+// commentSays reports whether a comment of a task's life with a key prefix exists and contains a text. A comment that
+// GitHub permanently refused is not required.
 func (m *model) commentSays(t *state.Task, key, what string) bool {
 	lists := [][]*comment{m.w.hub.issues[t.Key.Issue].comments}
 	if t.PR != nil {
@@ -106,8 +106,8 @@ func (m *model) checkCountedOnce(e event.Event) {
 	m.took[key] = true
 }
 
-// checkAttribution checks that a text is attributed to its author. The text of an edited comment must not be attributed to
-// the comment's original author.
+// checkAttribution checks that a text is attributed to its author. The text of an edited comment must not be attributed
+// to the comment's original author.
 func (m *model) checkAttribution(e event.Event) {
 	if e.Kind() != event.KindCommented || e.Comment() == nil || e.Comment().Withdrawn != "" {
 		return
@@ -124,8 +124,8 @@ func (m *model) checkAttribution(e event.Event) {
 	}
 }
 
-// checkBackoff checks a task's back-off against the number of its consecutive outages: a completed step of its life, or a
-// person's comment, resets the number. The back-off is a minute at first and doubles with each outage up to an hour.
+// checkBackoff checks a task's back-off against the number of its consecutive outages: a completed step of its life, or
+// a person's comment, resets the number. The back-off is a minute at first and doubles with each outage up to an hour.
 func (m *model) checkBackoff(before, after *state.Task, e event.Event) {
 	key := e.Task.String() + " life " + strconv.Itoa(after.Gen)
 	switch e.Kind() {

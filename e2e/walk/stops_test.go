@@ -57,8 +57,8 @@ func (m *model) checkStopped(j *record, e event.Event) {
 	}
 }
 
-// checkReachable checks that a run on an unreachable VM is given up after ten minutes, counted again when errand restarts or
-// cannot store it.
+// checkReachable checks that a run on an unreachable VM is given up after ten minutes, counted again when errand
+// restarts or cannot store it.
 func (m *model) checkReachable(t *state.Task) {
 	if t.Run == nil || t.Run.State != state.RunActive {
 		return

@@ -47,8 +47,8 @@ func (m *model) done(r *record, after *state.Task, e event.Event) {
 	delete(m.writes, keyOf(r.Job))
 }
 
-// checkGathered checks that errand reads earlier reviews of a pull request when it learns of the pull request, because they
-// are not reported again.
+// checkGathered checks that errand reads earlier reviews of a pull request when it learns of the pull request, because
+// they are not reported again.
 func (m *model) checkGathered(r *record, after *state.Task, e event.Event) {
 	if after == nil || after.Phase != state.PhasePROpen || m.w.hub.issues[event.Of[event.PROpened](e).PR.Number] == nil {
 		return
@@ -59,8 +59,8 @@ func (m *model) checkGathered(r *record, after *state.Task, e event.Event) {
 	}
 }
 
-// checkPace checks the gap between edits of a status comment. After an edit with the complete state, a job that was queued
-// during the edit keeps its time, and shows all changes until then.
+// checkPace checks the gap between edits of a status comment. After an edit with the complete state, a job that was
+// queued during the edit keeps its time, and shows all changes until then.
 func (m *model) checkPace(j *state.Job, t *state.Task) {
 	if t != nil && !j.Created.After(m.shownAll[t.Key]) {
 		return

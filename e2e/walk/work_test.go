@@ -104,8 +104,8 @@ func (k *works) applied(before, after *state.Task, e event.Event) {
 	}
 }
 
-// checkWorkKept checks that the work on a VM is kept elsewhere before it is deleted. It ignores a call that outlasted its
-// lease, because the program on the VM ends with its connection.
+// checkWorkKept checks that the work on a VM is kept elsewhere before it is deleted. It ignores a call that outlasted
+// its lease, because the program on the VM ends with its connection.
 func (k *works) checkWorkKept(o *walkVM, what string) {
 	if o.given == "" && !k.w.late {
 		k.all(o.owner, o.work, what, o)
@@ -170,8 +170,8 @@ func (k *works) packed(ref string) (p packed) {
 	return p
 }
 
-// isLossPermitted reports whether later commands of people mean that a commit is no longer needed, or errand never knew that its
-// run had begun: its task ended while the answer to its start was lost.
+// isLossPermitted reports whether later commands of people mean that a commit is no longer needed, or errand never knew
+// that its run had begun: its task ended while the answer to its start was lost.
 func (k *works) isLossPermitted(t *state.Task, p *piece) bool {
 	began := func(r state.Run) bool { return r.ID == p.run && !r.Started.IsZero() }
 	unknown := t.Ended() && !slices.ContainsFunc(t.Runs, began) && (t.Run == nil || !began(*t.Run))
@@ -186,8 +186,8 @@ func (m *model) saidSince(t *state.Task, then time.Time, words ...string) bool {
 	})
 }
 
-// checkArchiveDeletion checks an archive that is about to be deleted: it is not that of a suspended task, or it was not used for two
-// weeks, or its task ended a day ago.
+// checkArchiveDeletion checks an archive that is about to be deleted: it is not that of a suspended task, or it was not
+// used for two weeks, or its task ended a day ago.
 func (k *works) checkArchiveDeletion(ref string) {
 	if k.w.asleep[ref] == nil {
 		return

@@ -273,8 +273,8 @@ func locationAfterLogin(t *testing.T, base, next string) string {
 	return resp.Header.Get("Location")
 }
 
-// TestWrongTokensDoNotBlockTheRightOne: behind a proxy all clients may share an address, so wrong tokens do not block the right
-// one.
+// TestWrongTokensDoNotBlockTheRightOne: behind a proxy all clients may share an address, so wrong tokens do not block
+// the right one.
 func TestWrongTokensDoNotBlockTheRightOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

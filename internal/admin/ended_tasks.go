@@ -22,8 +22,8 @@ const (
 	keepEnded = 100                   // number of ended tasks on the board
 )
 
-// endedTasks caches the ended tasks: the most recent ones, their names, and the total usage. It reads every task, but only
-// when the number of ended tasks has changed, and requests do not wait for a long scan.
+// endedTasks caches the ended tasks: the most recent ones, their names, and the total usage. It reads every task, but
+// only when the number of ended tasks has changed, and requests do not wait for a long scan.
 type endedTasks struct {
 	tasks     Tasks
 	openTasks *openTasks

@@ -51,8 +51,8 @@ func runlogAdd(b *bytes.Buffer, e runlog.Entry) error {
 	return t.Add(e)
 }
 
-// TestFollowAcrossTruncationOfTheBeginning: live logs, including reconnecting ones, continue in the shortened file without missing or
-// repeated lines.
+// TestFollowAcrossTruncationOfTheBeginning: live logs, including reconnecting ones, continue in the shortened file
+// without missing or repeated lines.
 func TestFollowAcrossTruncationOfTheBeginning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

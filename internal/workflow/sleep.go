@@ -20,8 +20,9 @@ import (
 // maxPacks is how often packing is tried on a VM that can be reached before the VM is given up.
 const maxPacks = 4
 
-// sleep saves the work of an idle VM. It only reads there, except for test files, which the next launch adds again, so it may be repeated.
-// The VM is released when the store knows where the work is. A task that needs the VM before the step has begun gets it as it is.
+// sleep saves the work of an idle VM. It only reads there, except for test files, which the next launch adds again, so
+// it may be repeated. The VM is released when the store knows where the work is. A task that needs the VM before the
+// step has begun gets it as it is.
 func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t, vm := w.Task, w.Job.Args.VM
 	if t.Ended() || t.VM == nil || t.VM.Name != vm {
@@ -92,8 +93,8 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Suspended
 	return &state.SuspendedWork{Mode: settings.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task), Head: w.Task.Branch.VMHead}, nil
 }
 
-// notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that cannot be
-// reached is tried again later; one that fails repeatedly is given up, and only its commits are saved.
+// notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that
+// cannot be reached is tried again later; one that fails repeatedly is given up, and only its commits are saved.
 func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (event.Event, error) {
 	out := event.Suspended{VM: w.Task.VM.Name, Failure: "the VM is gone", EndReason: "vanished"}
 	if runnerctl.Gone(cause) {

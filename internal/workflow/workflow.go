@@ -50,11 +50,11 @@ type Config struct {
 	Providers map[string]string
 	// Subscribed marks providers that are paid by subscription: caps on cost do not apply to them.
 	Subscribed map[string]bool
-	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns with
-	// stars; it may be nil.
+	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns
+	// with stars; it may be nil.
 	Submodules func(repo string) []string
-	// ShellFor returns the commands that the operator lets the agents of a repository, named as OWNER/NAME, call in a shell; nil
-	// detects them.
+	// ShellFor returns the commands that the operator lets the agents of a repository, named as OWNER/NAME, call in a
+	// shell; nil detects them.
 	ShellFor func(repo string) settings.Shell
 	// TestsFor returns the operator's data for the tests of a repository, named as OWNER/NAME; it may be nil.
 	TestsFor func(repo string) workspace.Tests
@@ -177,8 +177,8 @@ func (s *Steps) Interpret(t *state.Task, r *state.Run) *result.Interpreter {
 	return result.New(result.Config{Agents: s.Agents, Redact: s.Redact, Providers: s.Providers, Subscribed: s.Subscribed}, t, r)
 }
 
-// Seen returns the text of an issue or pull request of a task's repository and its discussion, as far as the task's agent
-// may see them. The errors are those of package callback.
+// Seen returns the text of an issue or pull request of a task's repository and its discussion, as far as the task's
+// agent may see them. The errors are those of package callback.
 func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, error) {
 	return s.intake.Seen(ctx, t, number)
 }

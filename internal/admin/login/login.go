@@ -1,5 +1,5 @@
-// Package login admits operators to the pages. They send the token in an Authorization header, or once in the login form,
-// which sets a cookie. A token in the URL is never accepted, because it would appear in logs.
+// Package login admits operators to the pages. They send the token in an Authorization header, or once in the login
+// form, which sets a cookie. A token in the URL is never accepted, because it would appear in logs.
 //
 // Wrong tokens are throttled by address. Start here: [Guard.Wrap].
 package login
@@ -44,8 +44,8 @@ type Form struct {
 
 // Config configures a [Guard]. Only Facts is optional.
 type Config struct {
-	// Token is required for every page. If it is empty, pages are served to everyone, but only under names that cannot be
-	// foreign domains.
+	// Token is required for every page. If it is empty, pages are served to everyone, but only under names that cannot
+	// be foreign domains.
 	Token string
 	// Secure states that browsers reach the pages only by HTTPS. Cookies are then never sent over HTTP.
 	Secure bool

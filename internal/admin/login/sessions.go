@@ -22,8 +22,8 @@ const (
 	factGeneration = "admin_sessions"
 )
 
-// sessions issues and checks session cookies. A cookie holds its expiry and a MAC over it, the admin token and the current
-// generation. A new generation, or another token, invalidates every earlier cookie: there is one token for all
+// sessions issues and checks session cookies. A cookie holds its expiry and a MAC over it, the admin token and the
+// current generation. A new generation, or another token, invalidates every earlier cookie: there is one token for all
 // operators, so a logout ends all of its sessions.
 type sessions struct {
 	token string

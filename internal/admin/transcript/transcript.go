@@ -1,5 +1,5 @@
-// Package transcript reads the transcripts of runs for pages: forward and backward from any offset, a page at a time, while
-// they still grow. It turns their records into the items of a log.
+// Package transcript reads the transcripts of runs for pages: forward and backward from any offset, a page at a time,
+// while they still grow. It turns their records into the items of a log.
 //
 // Start here: [ReadPart], which reads one page, and [From], which reads on.
 package transcript

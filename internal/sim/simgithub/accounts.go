@@ -60,7 +60,8 @@ func (s *Sim) App() App {
 	return a
 }
 
-// AddUser creates a person's account with a personal access token. If the login exists already, it returns that account.
+// AddUser creates a person's account with a personal access token. If the login exists already, it returns that
+// account.
 func (s *Sim) AddUser(login string) *User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +106,8 @@ func (s *Sim) addUser(login, kind string) *User {
 	return u
 }
 
-// Install adds a repository to the owner's installation of the App, which it creates if there is none, and returns its id.
-// The App receives installation.created or installation_repositories.added.
+// Install adds a repository to the owner's installation of the App, which it creates if there is none, and returns its
+// id. The App receives installation.created or installation_repositories.added.
 func (s *Sim) Install(full string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +170,8 @@ func (s *Sim) Suspend(account string, suspended bool) {
 	}
 }
 
-// GrantPermissions changes the permissions of an installation, as if the account's owner had accepted a change. Permissions at the
-// level "none" are left out, as on GitHub.
+// GrantPermissions changes the permissions of an installation, as if the account's owner had accepted a change.
+// Permissions at the level "none" are left out, as on GitHub.
 func (s *Sim) GrantPermissions(account string, perms map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

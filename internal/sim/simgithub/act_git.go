@@ -146,8 +146,8 @@ func (u refs) headMoved(p *Pull, before, after string) {
 	u.x.webhooks().pull("synchronize", p, obj{"before": before, "after": after})
 }
 
-// baseMoved marks a pull request as merged if its base now contains its head. Otherwise, it compares it with the new base from
-// now on, so that merging the base into the head does not add changes.
+// baseMoved marks a pull request as merged if its base now contains its head. Otherwise, it compares it with the new
+// base from now on, so that merging the base into the head does not add changes.
 func (u refs) baseMoved(p *Pull, after string) {
 	if after == git.ZeroSHA {
 		_ = u.x.setState(p.issue, "closed", "", "") // "closed" is always a valid state

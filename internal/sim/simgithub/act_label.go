@@ -57,7 +57,8 @@ func (x *session) label(r *Repo, name string) Label {
 	return l
 }
 
-// assignable reports whether a login can be assigned: people with an explicit role, and those who commented, but never bots.
+// assignable reports whether a login can be assigned: people with an explicit role, and those who commented, but never
+// bots.
 func (f finder) assignable(i *Issue, login string) bool {
 	u, ok := f.s.users[login]
 	if !ok || u.Type != TypeUser {

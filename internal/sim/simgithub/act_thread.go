@@ -85,7 +85,8 @@ func (rv reviews) startThread(p *Pull, in NewReviewComment, commit string) (*Rev
 	return t.Comments[0], nil
 }
 
-// resolve resolves or unresolves a thread. It is permitted to the author of the pull request and to users with write access.
+// resolve resolves or unresolves a thread. It is permitted to the author of the pull request and to users with write
+// access.
 func (rv reviews) resolve(t *Thread, resolved bool) error {
 	i := t.pull.issue
 	if rv.x.viaApp() || rv.x.by == nil || rv.x.by.Login != i.Author {
@@ -137,8 +138,8 @@ func (rv reviews) deleteComment(k *ReviewComment) error {
 	return nil
 }
 
-// follow moves the line of a thread from one head to the next. It shifts with the lines above it. The thread is outdated
-// if the line itself changed.
+// follow moves the line of a thread from one head to the next. It shifts with the lines above it. The thread is
+// outdated if the line itself changed.
 func (t *Thread) follow(in *git.Repository, before, after string) {
 	if t.Line == 0 || t.Outdated || t.Side != "RIGHT" {
 		return

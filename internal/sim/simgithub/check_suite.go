@@ -42,8 +42,8 @@ func (ch checks) suite(r *Repo, k *CheckRun) *CheckSuite {
 	return c
 }
 
-// requestSuite creates a suite of the App when a commit is pushed, as GitHub does for each App with write access to checks.
-// It stays queued until the App adds a check run to it.
+// requestSuite creates a suite of the App when a commit is pushed, as GitHub does for each App with write access to
+// checks. It stays queued until the App adds a check run to it.
 func (ch checks) requestSuite(r *Repo, branch, sha string) {
 	for _, in := range ch.x.s.installs {
 		if in.has(r.ID) && levelRank(in.Permissions["checks"]) >= levelRank("write") && !r.hasSuite(sha) {

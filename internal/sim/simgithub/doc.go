@@ -1,10 +1,10 @@
-// Package simgithub simulates GitHub for tests and the demo: REST below /api/v3, GraphQL at /api/graphql, git over smart
-// HTTP, App authentication, permissions, and webhooks with a log of their deliveries, on real bare repositories.
+// Package simgithub simulates GitHub for tests and the demo: REST below /api/v3, GraphQL at /api/graphql, git over
+// smart HTTP, App authentication, permissions, and webhooks with a log of their deliveries, on real bare repositories.
 //
 // It does not simulate forks, teams, protected branches, rebase merges, search or Actions (use Sim.CheckRun for a CI).
 //
-// One http.Handler serves everything. The package shares no code with errand. It keeps its state in memory, except for the
-// repositories in Config.Dir, and loses it when it is closed.
+// One http.Handler serves everything. The package shares no code with errand. It keeps its state in memory, except for
+// the repositories in Config.Dir, and loses it when it is closed.
 //
 // Start with sim.go, the life of a simulator. Then read model_*.go (the objects), person.go (the actions of people),
 // session.go (permissions), act_*.go (the effects of actions), webhooks.go (the resulting events), rest.go (the

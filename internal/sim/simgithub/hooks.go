@@ -21,7 +21,8 @@ func (s *Sim) ReleaseHooks(reversed bool) { s.hooks.Release(reversed) }
 // Deliveries returns all attempts to deliver webhooks so far, oldest first.
 func (s *Sim) Deliveries() []delivery.Delivery { return s.hooks.Log() }
 
-// Redeliver sends a delivery again with its GUID, as the button on GitHub's page does. It returns false if there is no such id.
+// Redeliver sends a delivery again with its GUID, as the button on GitHub's page does. It returns false if there is no
+// such id.
 func (s *Sim) Redeliver(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -77,8 +77,8 @@ func (j encoder) reviewCommentCount(p *Pull) int {
 	return n
 }
 
-// knownMergeability returns null until mergeability was requested once after the last change of both branches: GitHub computes it
-// in the background when it is first read.
+// knownMergeability returns null until mergeability was requested once after the last change of both branches: GitHub
+// computes it in the background when it is first read.
 func (ps pulls) knownMergeability(p *Pull) (mergeable any, state string) {
 	if p.issue.State != "open" || p.judged != ps.ends(p) {
 		return nil, "unknown"

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pull has the fields of a pull request that an issue does not have. Its branches are in the same repository: forks are not
-// simulated.
+// Pull has the fields of a pull request that an issue does not have. Its branches are in the same repository: forks are
+// not simulated.
 type Pull struct {
 	ID                 int64
 	NodeID             string

@@ -189,7 +189,8 @@ func (p Person) MinimizeComment(repo string, id int64, reason string) error {
 	})
 }
 
-// React adds a reaction to a comment: +1, -1, laugh, hooray, confused, heart, rocket or eyes. GitHub sends no webhook for it.
+// React adds a reaction to a comment: +1, -1, laugh, hooray, confused, heart, rocket or eyes. GitHub sends no webhook
+// for it.
 func (p Person) React(repo string, commentID int64, content string) error {
 	return p.do(func(x *session) error {
 		k, err := x.commentByID(repo, commentID)

@@ -125,7 +125,8 @@ func dismissReview(c *call) (any, error) {
 	return c.s.json.review(v), nil
 }
 
-// reviewComments lists the review comments of a pull request, oldest first. Pending ones are listed only for their author.
+// reviewComments lists the review comments of a pull request, oldest first. Pending ones are listed only for their
+// author.
 func (c *call) reviewComments(p *Pull) []*ReviewComment {
 	hidden := map[int64]bool{}
 	for _, v := range p.Reviews {

@@ -2,7 +2,8 @@ package simgithub
 
 import "slices"
 
-// CombinedStatus returns the combined state of statuses and check runs of a commit: failure, pending, success, or "" without any.
+// CombinedStatus returns the combined state of statuses and check runs of a commit: failure, pending, success, or ""
+// without any.
 func (r *Repo) CombinedStatus(sha string) (state string, latest []*Status) {
 	byContext := map[string]*Status{}
 	for _, k := range r.Statuses {

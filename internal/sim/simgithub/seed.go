@@ -22,7 +22,8 @@ type RepoSeed struct {
 	NotInstalled  bool // do not install the App on it
 }
 
-// SeedRepo creates a repository with one commit by its owner and the accounts that it names, and installs the App on it.
+// SeedRepo creates a repository with one commit by its owner and the accounts that it names, and installs the App on
+// it.
 func (s *Sim) SeedRepo(seed RepoSeed) (*Repo, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,8 @@ type token struct {
 	expires time.Time // zero: never
 }
 
-// session is the sender of a request, or a person who acts. Its methods check permissions, and need the lock of the Sim.
+// session is the sender of a request, or a person who acts. Its methods check permissions, and need the lock of the
+// Sim.
 type session struct {
 	s   *Sim
 	by  *User  // the actor; the bot account for an installation; nil without an account or for an App's JWT
@@ -152,8 +153,8 @@ func (x *session) pull(full string, number int) (*Pull, error) {
 	return i.Pull, x.need(r, "pull_requests", "read", RoleRead)
 }
 
-// writeTalk returns an error if the actor may not comment. An App needs write permission for issues (or pull requests), and the
-// conversation must not be locked. A person needs read access, or write access if it is locked.
+// writeTalk returns an error if the actor may not comment. An App needs write permission for issues (or pull requests),
+// and the conversation must not be locked. A person needs read access, or write access if it is locked.
 func (x *session) writeTalk(i *Issue) error {
 	perm := "issues"
 	if i.Pull != nil {

@@ -29,17 +29,19 @@ type Config struct {
 	BaseURL     string            // base address of the handler; Start sets it
 	AppSlug     string            // default "errand"
 	Permissions map[string]string // permissions of the App; default: those that errand needs
-	// Events are the events that the App subscribes to. The default is those of errand. Also possible: create, delete, member.
+	// Events are the events that the App subscribes to. The default is those of errand. Also possible: create, delete,
+	// member.
 	Events    []string
 	Key       *rsa.PrivateKey // key of the App; default: a new one, which takes a while
 	RateLimit int             // per token, hour and bucket; default 5000
-	// ContentRate is the number of objects created per minute and token until the secondary limit is reached. The default is
-	// no limit.
+	// ContentRate is the number of objects created per minute and token until the secondary limit is reached. The
+	// default is no limit.
 	ContentRate int
 	HookTimeout time.Duration // default 10 s, as on GitHub
 	// Pages serves everything that is neither API nor git. The default is nothing.
 	Pages func(*Sim, zerolog.Logger) http.Handler
-	// Record is a folder for one record of each shape of answer and webhook. The default is the value of record.Var, or none.
+	// Record is a folder for one record of each shape of answer and webhook. The default is the value of record.Var, or
+	// none.
 	Record string
 }
 
@@ -211,7 +213,8 @@ func (s *Sim) SetWebhook(url, secret string) {
 	}
 }
 
-// Close stops serving, aborts hanging requests and undelivered webhooks, and waits for all of them. It may be called twice.
+// Close stops serving, aborts hanging requests and undelivered webhooks, and waits for all of them. It may be called
+// twice.
 func (s *Sim) Close() error {
 	s.cancel()
 	s.mu.Lock()

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// TransferRepo transfers a repository to another owner, whose account it creates if there is none. The id stays. GET requests of
-// the old address are redirected. The installation of the old owner loses it without a webhook. Only if the new owner has the
-// App, too (installed), it receives repository.transferred from that installation.
+// TransferRepo transfers a repository to another owner, whose account it creates if there is none. The id stays. GET
+// requests of the old address are redirected. The installation of the old owner loses it without a webhook. Only if the
+// new owner has the App, too (installed), it receives repository.transferred from that installation.
 func (s *Sim) TransferRepo(full, owner string, installed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,8 +36,8 @@ func (s *Sim) CommitView(c git.Commit) CommitView {
 	return s.commitView(c)
 }
 
-// Assignable returns the accounts that can be assigned to an issue or asked to review a pull request, sorted by login. With
-// number 0, it leaves out those who can be assigned only because they commented.
+// Assignable returns the accounts that can be assigned to an issue or asked to review a pull request, sorted by login.
+// With number 0, it leaves out those who can be assigned only because they commented.
 func (p Person) Assignable(full string, number int) (out []string) {
 	_ = p.do(func(x *session) error { // a hidden repository has no assignable accounts
 		r, err := x.repo(full)
@@ -86,6 +86,6 @@ func (p Person) UnrequestReview(full string, number int, logins ...string) error
 	return p.onPull(full, number, func(x *session, pr *Pull) error { return x.unrequestReviewers(pr, logins) })
 }
 
-// Visitor returns the person with a login, as As does, but creates no account. Without one, the person can only read public
-// repositories.
+// Visitor returns the person with a login, as As does, but creates no account. Without one, the person can only read
+// public repositories.
 func (s *Sim) Visitor(login string) Person { return Person{s: s, login: login} }

@@ -77,7 +77,8 @@ func eventPermission(event string) string {
 	}
 }
 
-// emit sends an event to the App if it is installed on the repository, has subscribed to the event and has the permission.
+// emit sends an event to the App if it is installed on the repository, has subscribed to the event and has the
+// permission.
 func (w webhooks) emit(r *Repo, event string, payload obj) {
 	for _, in := range w.x.s.installs {
 		if !in.has(r.ID) || in.Suspended || !w.subscribed(event) {

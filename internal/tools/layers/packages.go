@@ -85,7 +85,8 @@ func take(f *ast.File, pkg string, to map[string]bool) error {
 	return nil
 }
 
-// Files returns the files below root that end in suffix, named from there: those that git would keep, without test data.
+// Files returns the files below root that end in suffix, named from there: those that git would keep, without test
+// data.
 func Files(root, suffix string) ([]string, error) {
 	var list []string
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Package approval decides whether a person's approval of a plan or of a changeset is valid: when it is given, and again right
-// before the approved work starts or is published.
+// Package approval decides whether a person's approval of a plan or of a changeset is valid: when it is given, and
+// again right before the approved work starts or is published.
 //
 // Start with Checker.Approve.
 package approval
@@ -123,8 +123,9 @@ func thumbStands(st forge.PlanSnapshot, plan *state.Plan, by state.Person) strin
 	return state.RejectedRevoked
 }
 
-// tickStands reports, as actStands does, whether the person's tick is still there and nobody has changed a box since. GitHub names only the
-// last editor, so a box that somebody else ticked again cannot be told from the person's own tick.
+// tickStands reports, as actStands does, whether the person's tick is still there and nobody has changed a box since.
+// GitHub names only the last editor, so a box that somebody else ticked again cannot be told from the person's own
+// tick.
 func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
 	ticked := comment.Ticked(st.Comment.Body, plan.Hash)
 	switch editor := st.Comment.Editor; {
@@ -138,8 +139,8 @@ func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) stri
 	return ""
 }
 
-// wordsStand reports, as actStands does, whether the comment with the command is still there, unchanged. A comment that became an approval
-// by an edit is none: edits give no commands.
+// wordsStand reports, as actStands does, whether the comment with the command is still there, unchanged. A comment that
+// became an approval by an edit is none: edits give no commands.
 func wordsStand(st forge.PlanSnapshot, a *state.Approval) string {
 	switch {
 	case a.Node == "": // given to an older version, which did not keep it

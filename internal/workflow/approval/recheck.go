@@ -15,9 +15,9 @@ import (
 // fresh is how long GitHub's answer about a person is used for the start of the work that the person approved.
 const fresh = 10 * time.Second
 
-// Recheck checks again, right before the approved work starts, whether the approval holds, and returns why not, or nothing.
-// A start that follows the check of the approval at once does not repeat it. Once work has started, withdrawing an approval has no
-// effect. It also reads the newest commit of the base.
+// Recheck checks again, right before the approved work starts, whether the approval holds, and returns why not, or
+// nothing. A start that follows the check of the approval at once does not repeat it. Once work has started,
+// withdrawing an approval has no effect. It also reads the newest commit of the base.
 func (c *Checker) Recheck(ctx context.Context, w *step.Attempt, a *state.Approval) (why string, err error) {
 	if a == nil || a.Via == state.ViaSettings {
 		return "", nil

@@ -78,8 +78,8 @@ func (s *Steps) ticket(t *state.Task, repoSettings settings.Settings, v trust.Vi
 	return ""
 }
 
-// base reads the commit at which the work begins: its guidance for agents, and the build files from which the commands that agents may
-// call are detected, unless the settings list them.
+// base reads the commit at which the work begins: its guidance for agents, and the build files from which the commands
+// that agents may call are detected, unless the settings list them.
 func (s *Steps) base(ctx context.Context, w *step.Attempt, st *event.Start) error {
 	if st.Branch.BaseSHA == "" || st.Settings.Shell.Set && len(st.Settings.Guidance) == 0 {
 		return nil
@@ -101,9 +101,9 @@ const (
 	maxGuidanceAll  = 48 << 10
 )
 
-// guidance returns the contents of the guidance files on the base branch, in the order of their paths. People who may change that branch
-// are trusted, but hidden content and secrets are removed all the same. A file that repeats
-// another one, or only names it (as a link does), is left out.
+// guidance returns the contents of the guidance files on the base branch, in the order of their paths. People who may
+// change that branch are trusted, but hidden content and secrets are removed all the same. A file that repeats another
+// one, or only names it (as a link does), is left out.
 func (s *Steps) guidance(paths []string, texts map[string]string) []state.Guidance {
 	var list []state.Guidance
 	left := maxGuidanceAll

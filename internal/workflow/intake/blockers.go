@@ -54,8 +54,8 @@ func (s *Steps) blocked(ctx context.Context, w *step.Attempt, i forge.Issue, v t
 	return &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by " + strings.Join(open, ", "), Issues: open}, nil
 }
 
-// refusedElsewhere reports whether GitHub does not let the App read an issue of another repository: it need not be installed
-// there, and the repository may have moved.
+// refusedElsewhere reports whether GitHub does not let the App read an issue of another repository: it need not be
+// installed there, and the repository may have moved.
 func refusedElsewhere(err error, ref, home trust.IssueRef) bool {
 	if err == nil || errors.Is(err, forge.ErrNotInstalled) || strings.EqualFold(ref.Owner+"/"+ref.Name, home.Owner+"/"+home.Name) {
 		return false

@@ -13,8 +13,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Seen returns the text of an issue or pull request of a task's repository and its discussion, including reviews, as far as the
-// task's agent may see them: text that people with write permission wrote or vouched for. The errors are those of package callback.
+// Seen returns the text of an issue or pull request of a task's repository and its discussion, including reviews, as
+// far as the task's agent may see them: text that people with write permission wrote or vouched for. The errors are
+// those of package callback.
 func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, error) {
 	w := &step.Attempt{Task: t, Repo: forge.RepoOf(t)}
 	i, err := s.GitHub.Issue(ctx, w.Repo, number)
@@ -74,8 +75,8 @@ func (d *discussion) show(number int, view trust.View) string {
 	return b.String()
 }
 
-// whereOf describes which part of a pull request a text belongs to, "" for the conversation. Names of files come from the author
-// of the pull request, so they are left out unless that person is trusted.
+// whereOf describes which part of a pull request a text belongs to, "" for the conversation. Names of files come from
+// the author of the pull request, so they are left out unless that person is trusted.
 func whereOf(r *forge.PullComment, trusted bool) string {
 	if r == nil {
 		return ""

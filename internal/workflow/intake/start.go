@@ -1,5 +1,5 @@
-// Package intake reads the input of tasks from GitHub: the permissions of people, the issue with its discussion, settings and blockers,
-// review threads and checks.
+// Package intake reads the input of tasks from GitHub: the permissions of people, the issue with its discussion,
+// settings and blockers, review threads and checks.
 //
 // Start with Steps.Vet, the first step of an event by a person, and Steps.Start, the first of a task.
 package intake

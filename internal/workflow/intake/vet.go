@@ -59,8 +59,8 @@ func (s *Steps) permission(ctx context.Context, w *step.Attempt, who state.Perso
 	return s.GitHub.Permission(ctx, w.Repo, who.Login, who.ID)
 }
 
-// acts reports whether a comment has effects that its author may no longer want after deleting or editing it. Replies have
-// no such effect, and the comment with an approval is read again when the approval is checked.
+// acts reports whether a comment has effects that its author may no longer want after deleting or editing it. Replies
+// have no such effect, and the comment with an approval is read again when the approval is checked.
 func acts(e event.Event) bool {
 	p, ok := e.Payload.(event.Commented)
 	return ok && p.Comment.Node != "" && (len(p.Orders) == 0 || slices.ContainsFunc(p.Orders, func(o state.Order) bool {
@@ -74,8 +74,9 @@ func acts(e event.Event) bool {
 	}))
 }
 
-// reread compares a comment with its present state on GitHub: its webhook may have come late, and the comment may have been
-// withdrawn meanwhile. If its author has edited a comment without commands, the new text counts as if it had been written so.
+// reread compares a comment with its present state on GitHub: its webhook may have come late, and the comment may have
+// been withdrawn meanwhile. If its author has edited a comment without commands, the new text counts as if it had been
+// written so.
 //
 // Together with the comment it reads the newest commit of base, at which a run that the comment leads to may begin.
 func (s *Steps) reread(ctx context.Context, repo forge.Repo, e event.Event, base string) (event.Event, error) {

@@ -108,8 +108,8 @@ func holdsSession(t *state.Task, vm state.VM) bool {
 
 func taskName(t *state.Task) string { return fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue) }
 
-// tokenFile returns the path of a run's token for the server of errand's tools. The token must not be an argument, which other
-// users of the VM could read.
+// tokenFile returns the path of a run's token for the server of errand's tools. The token must not be an argument,
+// which other users of the VM could read.
 func tokenFile(runDir string) string { return path.Join(runDir, "callback.token") }
 
 // toolServer is the MCP configuration by which an agent reaches errand's tools, nil for one that has no MCP.

@@ -101,8 +101,8 @@ func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string
 	return text + fmt.Sprintf("people pushed %s to %s, which changed %s.", step.Count(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
 }
 
-// pushedMeanwhile reports that people pushed commits on which the unpublished work is not based yet. It is empty if nobody did, or if the
-// agent is asked to resolve a conflict with them.
+// pushedMeanwhile reports that people pushed commits on which the unpublished work is not based yet. It is empty if
+// nobody did, or if the agent is asked to resolve a conflict with them.
 func pushedMeanwhile(t *state.Task, l *state.Launch) string {
 	head := t.Branch.Head
 	conflict := func(f state.Feedback) bool { return f.Kind == "conflict" }
@@ -112,10 +112,12 @@ func pushedMeanwhile(t *state.Task, l *state.Launch) string {
 	return fmt.Sprintf("Somebody pushed to the branch, which is now at %s. The checkout does not contain those commits: errand rebases yours onto them after the run.", head)
 }
 
-// soonAfter is how long after a run the base is not compared again: it rarely changes, and a merge shows conflicts anyway.
+// soonAfter is how long after a run the base is not compared again: it rarely changes, and a merge shows conflicts
+// anyway.
 const soonAfter = time.Hour
 
-// baseMoved describes the commits of the base that the published branch does not have. It is empty if there are none or GitHub does not answer.
+// baseMoved describes the commits of the base that the published branch does not have. It is empty if there are none or
+// GitHub does not answer.
 func (s *Steps) baseMoved(ctx context.Context, w *step.Attempt, last *state.Run) string {
 	b := w.Task.Branch
 	if b.Head == "" || s.Now().Sub(last.Ended) < soonAfter { // without a head it begins at the newest anyway

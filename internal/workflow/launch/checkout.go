@@ -11,8 +11,8 @@ import (
 )
 
 // checkout puts the VM's checkout on the commit at which the run begins. Work of an earlier attempt that is not
-// published yet is kept; otherwise the run begins at the published head, or at the base's newest commit. Whether the checkout
-// has large files is noted in the workspace's place.
+// published yet is kept; otherwise the run begins at the published head, or at the base's newest commit. Whether the
+// checkout has large files is noted in the workspace's place.
 func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) error {
 	t, vm := w.Task, ws.VM
 	from, commit := t.Branch.Name, t.Branch.Head

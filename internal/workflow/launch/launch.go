@@ -32,8 +32,8 @@ type Steps struct {
 	// Agents has the adapters of agents; Agent is the configuration that they share, with their environment.
 	Agents Agents
 	Agent  registry.Config
-	// Providers names the provider of models of each adapter; Subscribed marks those that are paid by subscription: caps on
-	// cost do not apply to them.
+	// Providers names the provider of models of each adapter; Subscribed marks those that are paid by subscription:
+	// caps on cost do not apply to them.
 	Providers  map[string]string
 	Subscribed map[string]bool
 	// Held returns a Waiting if an agent that calls this provider has to wait: all tasks together have spent
@@ -99,8 +99,8 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error
 	return s.launchOn(ctx, w, ws, l)
 }
 
-// underWay returns how an earlier attempt started the run, nil if none did. From then on the checkout is the agent's: it must not be
-// moved to another commit, and the agent knows neither a newer base nor later comments.
+// underWay returns how an earlier attempt started the run, nil if none did. From then on the checkout is the agent's:
+// it must not be moved to another commit, and the agent knows neither a newer base nor later comments.
 func (s *Steps) underWay(ctx context.Context, w *step.Attempt) (*state.Launch, error) {
 	at := w.Job.Launch
 	if at == nil || at.Run != w.Task.Run.ID {
@@ -159,8 +159,8 @@ func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 	return event.Event{Run: t.Run.ID, Payload: event.Launched{Launch: *l}}, nil
 }
 
-// withinCaps returns a Problem if the task has no money left for an agent, and a Waiting if all tasks together have none
-// or the provider of models refuses calls.
+// withinCaps returns a Problem if the task has no money left for an agent, and a Waiting if all tasks together have
+// none or the provider of models refuses calls.
 func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, error) {
 	if t.Run.Kind == state.RunCheck {
 		return nil, nil

@@ -54,9 +54,9 @@ func turnsOf(t *state.Task, l *state.Launch) int {
 	return turns
 }
 
-// hardTurns returns how many answers of the model the gateway allows a run with so many turns, whether or not the program
-// on the VM obeys its own limit. For a program without a limit it is the number itself. For the others it is higher than
-// an honest one needs: requests for titles, for a shorter conversation or by sub-agents are answered, too.
+// hardTurns returns how many answers of the model the gateway allows a run with so many turns, whether or not the
+// program on the VM obeys its own limit. For a program without a limit it is the number itself. For the others it is
+// higher than an honest one needs: requests for titles, for a shorter conversation or by sub-agents are answered, too.
 func hardTurns(can agent.Capabilities, turns int) int {
 	if can.NoTurnLimit {
 		return turns

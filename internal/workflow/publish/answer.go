@@ -139,7 +139,8 @@ func (s *Steps) reply(ctx context.Context, r *round, f state.Feedback, text, sha
 	return err
 }
 
-// DeleteTwins checks a while after an unknown outcome for a second copy of an answer in a review thread, and deletes it.
+// DeleteTwins checks a while after an unknown outcome for a second copy of an answer in a review thread, and deletes
+// it.
 func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, key string) (event.Event, error) {
 	if w.Job.Args.Number == 0 || w.Job.Args.Since.IsZero() {
 		return event.Event{}, fmt.Errorf("look for a twin of answer %q: the job has no pull request or no time", key)

@@ -111,7 +111,8 @@ func vmGone(cause error) error {
 }
 
 // ReadChangeset reads the commits that the agent's checkout has in addition to root, or to the published head if the
-// agent built on commits that people pushed meanwhile. merged is the one commit of the base branch that they may merge in, empty for none.
+// agent built on commits that people pushed meanwhile. merged is the one commit of the base branch that they may merge
+// in, empty for none.
 func (s *Steps) ReadChangeset(ctx context.Context, w *step.Attempt, root string) (cs *changeset.Changeset, merged string, err error) {
 	t := w.Task
 	if t.VM == nil {

@@ -43,8 +43,8 @@ func (s *Steps) Commit(ctx context.Context, w *step.Attempt) (event.Event, error
 	return event.Event{Payload: event.Committed{Work: &set}}, nil
 }
 
-// mayPublish compares a changeset that needs approval with the approved digest, and checks for the last time whether the approval is
-// valid. If it is not, the event says so.
+// mayPublish compares a changeset that needs approval with the approved digest, and checks for the last time whether
+// the approval is valid. If it is not, the event says so.
 func (s *Steps) mayPublish(ctx context.Context, w *step.Attempt, cs *changeset.Changeset) (event.Event, bool, error) {
 	t := w.Task
 	if t.Settings.Publish != settings.PublishAfterApproval {

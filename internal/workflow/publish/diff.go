@@ -30,10 +30,10 @@ type changed struct {
 	added, removed int             // lines
 }
 
-// netDiff compares the result of a changeset with the base, path by path. If the changeset merges m in, the result is compared
-// with the merge of both: changes that come only from the base branch are left
-// out, and a change of the base branch that the result lacks is shown as reverted. If both sides
-// changed a path, the result is compared with each. blob reads content from GitHub.
+// netDiff compares the result of a changeset with the base, path by path. If the changeset merges m in, the result is
+// compared with the merge of both: changes that come only from the base branch are left out, and a change of the base
+// branch that the result lacks is shown as reverted. If both sides changed a path, the result is compared with each.
+// blob reads content from GitHub.
 func netDiff(cs *changeset.Changeset, base map[string]forge.TreeEntry, m *merge, blob func(id string) ([]byte, error)) ([]changed, error) {
 	final, paths := maps.Clone(base), map[string]bool{}
 	if final == nil {

@@ -82,8 +82,8 @@ func gateTree(entries map[string]forge.TreeEntry) pushgate.Tree {
 	return tree
 }
 
-// currentGate returns the repository's settings of the gate. They are read again if the gate has refused something of the task: a refusal
-// suggests changes of the repository's file.
+// currentGate returns the repository's settings of the gate. They are read again if the gate has refused something of
+// the task: a refusal suggests changes of the repository's file.
 func (s *Steps) currentGate(ctx context.Context, w *step.Attempt) (settings.Gate, error) {
 	t := w.Task
 	if len(t.GateRefusals) == 0 {

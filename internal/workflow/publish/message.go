@@ -23,8 +23,8 @@ func (s *Steps) commitMessage(t *state.Task) string {
 	return s.inForm(t, words)
 }
 
-// published returns a commit's message as it is published: without text that GitHub would act upon, and with a first line in the
-// form that the repository's template prescribes.
+// published returns a commit's message as it is published: without text that GitHub would act upon, and with a first
+// line in the form that the repository's template prescribes.
 func (s *Steps) published(t *state.Task, message string) string {
 	home := homeOf(t)
 	// The second time is for the template's own words. It changes nothing of the agent's.

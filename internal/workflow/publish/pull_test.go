@@ -326,7 +326,8 @@ func TestDeletedThread(t *testing.T) {
 	}
 }
 
-// TestDuplicateAnswer: an answer that appears late, after its job has searched for it and written another one, is deleted.
+// TestDuplicateAnswer: an answer that appears late, after its job has searched for it and written another one, is
+// deleted.
 func TestDuplicateAnswer(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)

@@ -80,7 +80,8 @@ func firstText(texts ...string) string {
 	return ""
 }
 
-// explain adds errand's sentence about the end of a run to its result, together with the program's and the runner's messages.
+// explain adds errand's sentence about the end of a run to its result, together with the program's and the runner's
+// messages.
 func (in *Interpreter) explain(res agent.Result, x runlog.Exit, out *state.RunResult) {
 	out.Message = in.clean(cause(res, x), maxNote)
 	if res.Status == agent.StatusOK {

@@ -1,5 +1,5 @@
-// Package result reads the output of runs: the events of an agent's program, how its run ended and why, and the conclusion in
-// its last message, which a second run may repair.
+// Package result reads the output of runs: the events of an agent's program, how its run ended and why, and the
+// conclusion in its last message, which a second run may repair.
 //
 // Start with Interpreter.
 package result
@@ -17,8 +17,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// An Interpreter turns the output of one run, by an agent or of the repository's checks, into events and the run's result.
-// The output is untrusted: the adapter decides how the run ended, and texts are redacted and limited.
+// An Interpreter turns the output of one run, by an agent or of the repository's checks, into events and the run's
+// result. The output is untrusted: the adapter decides how the run ended, and texts are redacted and limited.
 type Interpreter struct {
 	run    state.Run
 	prior  *runlog.Usage // the tokens that earlier runs of its session used
@@ -182,8 +182,8 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	return out
 }
 
-// empty judges a plan or a report without a word again: there is nothing to post, and nothing that people could approve.
-// Tried again, the agent reads why.
+// empty judges a plan or a report without a word again: there is nothing to post, and nothing that people could
+// approve. Tried again, the agent reads why.
 func (in *Interpreter) empty(out *state.RunResult) {
 	if in.run.Kind != state.RunPreliminary && in.run.Kind != state.RunPlan || out.Broken != "" || out.Text != "" {
 		return

@@ -12,8 +12,8 @@ import (
 // maxBlock is how many characters are kept of a closing block that cannot be parsed.
 const maxBlock = 8_000
 
-// answer returns the text from which the closing block is read: for a run with a JSON schema, the structured output. A program
-// that failed to produce it may have written the block in its text.
+// answer returns the text from which the closing block is read: for a run with a JSON schema, the structured output. A
+// program that failed to produce it may have written the block in its text.
 func (in *Interpreter) answer(res agent.Result) (text string, ok bool) {
 	switch {
 	case !in.form || res.Status != agent.StatusOK && res.Status != agent.StatusNoStructuredOutput:

@@ -57,7 +57,8 @@ func (w *Attempt) MarkLaunch(ctx context.Context, l state.Launch) error {
 	return w.marks.MarkLaunch(ctx, w.Job.ID, w.Job.Epoch, l)
 }
 
-// VettedWithin reports whether the job carries GitHub's answer about a person's permission, and the answer is younger than d.
+// VettedWithin reports whether the job carries GitHub's answer about a person's permission, and the answer is younger
+// than d.
 func (w *Attempt) VettedWithin(d time.Duration, userID int64, now time.Time) bool {
 	if w.Job == nil || w.Job.Vetted == nil || userID == 0 || w.Job.Vetted.By.ID != userID {
 		return false

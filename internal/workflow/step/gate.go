@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// RepositoryGate returns the repository's settings of the push gate. A task that was started by an older version has its protected
-// paths elsewhere, with exceptions that never counted.
+// RepositoryGate returns the repository's settings of the push gate. A task that was started by an older version has
+// its protected paths elsewhere, with exceptions that never counted.
 func RepositoryGate(s settings.Settings) settings.Gate {
 	g := s.Gate
 	g.Protected = slices.Clone(g.Protected)
@@ -28,8 +28,8 @@ func ProtectedPaths(operator settings.Gate, s settings.Settings) []string {
 	return slices.Concat(pushgate.DefaultProtected(), operator.Protected, RepositoryGate(s).Protected)
 }
 
-// ExceptedPaths returns the patterns of paths that are excepted from the protection: those of the operator and the repository that
-// the other side covers. They are for the agent's prompt; the gate asks both sides about each path.
+// ExceptedPaths returns the patterns of paths that are excepted from the protection: those of the operator and the
+// repository that the other side covers. They are for the agent's prompt; the gate asks both sides about each path.
 func ExceptedPaths(operator settings.Gate, s settings.Settings) []string {
 	operators, own := operator.Unprotected, s.Gate.Unprotected
 	if own == nil {

@@ -30,7 +30,8 @@ func (p *Problem) Error() string {
 // Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// ProblemOf returns the problem that an error of a step is or stands for: whether to retry, when, and the text for people.
+// ProblemOf returns the problem that an error of a step is or stands for: whether to retry, when, and the text for
+// people.
 func ProblemOf(err error) Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -48,9 +49,9 @@ func ProblemOf(err error) Problem {
 	return Problem{Reason: "Something went wrong on errand's side.", Hint: "The operator finds the details in the log. Comment `retry` to try again.", Class: state.ClassInternal, Err: err}
 }
 
-// Retryable makes an error of a job that carries a person's comment or approval a temporary one: GitHub's refusal may be temporary, for
-// example while the App's permissions are being changed, and the person does not repeat the comment. It does not wait for an App
-// that was uninstalled.
+// Retryable makes an error of a job that carries a person's comment or approval a temporary one: GitHub's refusal may
+// be temporary, for example while the App's permissions are being changed, and the person does not repeat the comment.
+// It does not wait for an App that was uninstalled.
 func Retryable(err error) error {
 	p := ProblemOf(err)
 	if err == nil || !p.Permanent || p.Class != state.ClassGitHub || errors.Is(err, forge.ErrNotInstalled) {
@@ -72,8 +73,8 @@ type Heads interface {
 	Head(ctx context.Context, r forge.Repo, branch string) (string, error)
 }
 
-// BranchGone returns the Problem that the task's branch was deleted, with cause as its error, if that is so; otherwise it returns
-// cause. With a deleted branch a retry does not help.
+// BranchGone returns the Problem that the task's branch was deleted, with cause as its error, if that is so; otherwise
+// it returns cause. With a deleted branch a retry does not help.
 func BranchGone(ctx context.Context, github Heads, w *Attempt, cause error) error {
 	t := w.Task
 	if t.Branch.Head == "" {

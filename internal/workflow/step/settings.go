@@ -23,8 +23,8 @@ type RepoSettings struct {
 	ShellFor func(repo string) settings.Shell
 }
 
-// Of returns the settings of a repository, named as OWNER/NAME: its own, or those of the organization's `.github` repository if it has
-// none. A Waiting says why they cannot be used; it is of kind WaitConfig if they are invalid.
+// Of returns the settings of a repository, named as OWNER/NAME: its own, or those of the organization's `.github`
+// repository if it has none. A Waiting says why they cannot be used; it is of kind WaitConfig if they are invalid.
 func (s *RepoSettings) Of(repo string, out forge.IssueSnapshot) (settings.Settings, *state.Waiting) {
 	data := out.Config
 	if data == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// writeOnce creates the comment unless an earlier attempt did. looked reports that an earlier attempt may have created it.
+// writeOnce creates the comment unless an earlier attempt did. looked reports that an earlier attempt may have created
+// it.
 func (s *Steps) writeOnce(ctx context.Context, w *step.Attempt, number int, body string) (posted forge.Comment, looked bool, err error) {
 	before, err := w.MarkAttempted(ctx)
 	if err != nil {

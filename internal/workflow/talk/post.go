@@ -98,8 +98,8 @@ func posted(w *step.Attempt, number int, c forge.Comment, looked bool) event.Eve
 	return event.Event{Payload: out}
 }
 
-// numberOf returns the number of the issue or pull request that a comment belongs on. The task may have been restarted since the job was queued; jobs of
-// older versions do not name the pull request.
+// numberOf returns the number of the issue or pull request that a comment belongs on. The task may have been restarted
+// since the job was queued; jobs of older versions do not name the pull request.
 func numberOf(w *step.Attempt) (int, error) {
 	if number := w.Job.Args.Number; number != 0 {
 		return number, nil
@@ -110,8 +110,8 @@ func numberOf(w *step.Attempt) (int, error) {
 	return w.Task.Key.Issue, nil
 }
 
-// obsolete reports whether a comment that is still to be posted is out of date, for example after an outage: a plan that a
-// newer one has replaced, or a reminder of a plan that no longer waits for approval.
+// obsolete reports whether a comment that is still to be posted is out of date, for example after an outage: a plan
+// that a newer one has replaced, or a reminder of a plan that no longer waits for approval.
 func obsolete(t *state.Task, p state.Post) bool {
 	switch plan := t.PlanByHash(p.Hash); p.Kind {
 	case state.PostPlan:
@@ -172,8 +172,8 @@ func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (event.Event, err
 	return step.Done(), nil
 }
 
-// Untick removes a tick that does not count. The comment is written only if it differs from errand's text in nothing but
-// boxes: other edits by people are kept.
+// Untick removes a tick that does not count. The comment is written only if it differs from errand's text in nothing
+// but boxes: other edits by people are kept.
 func (s *Steps) Untick(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	i := slices.IndexFunc(w.Task.Plans, func(p state.Plan) bool { return p.Comment == w.Job.Args.Comment })
 	if i < 0 {

@@ -35,8 +35,8 @@ func (ws *Workspace) Source(branch string) work.Source {
 	}
 }
 
-// Prepare creates a checkout of the task's branch at a commit, or keeps the one that is there. If the branch was deleted, the error
-// is a Problem that says so.
+// Prepare creates a checkout of the task's branch at a commit, or keeps the one that is there. If the branch was
+// deleted, the error is a Problem that says so.
 func (ws *Workspace) Prepare(ctx context.Context, w *step.Attempt, src work.Source, commit string) (work.Place, error) {
 	me, err := ws.open.GitHub.Self(ctx)
 	if err != nil {

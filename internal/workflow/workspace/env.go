@@ -8,8 +8,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// AgentEnv returns the environment of an agent's run: the variables of the operator and the repository, and the way to the
-// repository and to the hosts that the operator allows.
+// AgentEnv returns the environment of an agent's run: the variables of the operator and the repository, and the way to
+// the repository and to the hosts that the operator allows.
 func (ws *Workspace) AgentEnv(env map[string]string) map[string]string {
 	return ws.withProxy(ws.withGit(ws.open.withVariables(ws.task, env)))
 }
@@ -22,8 +22,8 @@ func (ws *Workspace) CheckEnv(env map[string]string) map[string]string {
 // RunToken returns the token by which the task's run is known at the tether.
 func (ws *Workspace) RunToken() string { return ws.open.Tether.RunToken(ws.task.Run.ID) }
 
-// withVariables adds to an environment the variables of the repository, where nothing else is set, and over all those that the
-// operator sets for its tests. Neither may name a variable that errand or an agent's program sets.
+// withVariables adds to an environment the variables of the repository, where nothing else is set, and over all those
+// that the operator sets for its tests. Neither may name a variable that errand or an agent's program sets.
 func (o *Opener) withVariables(t *state.Task, env map[string]string) map[string]string {
 	out := maps.Clone(t.Settings.Env)
 	if out == nil {

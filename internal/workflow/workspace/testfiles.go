@@ -12,8 +12,8 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// Tests is the data that the operator gives to a repository's set-up, agents and checks: variables by name, and files of
-// the checkout by path. Neither is secret: whoever directs an agent can read them.
+// Tests is the data that the operator gives to a repository's set-up, agents and checks: variables by name, and files
+// of the checkout by path. Neither is secret: whoever directs an agent can read them.
 type Tests struct {
 	Env, Files map[string]string
 }
@@ -41,7 +41,8 @@ func (o *Opener) TestPaths(t *state.Task) []string {
 	return slices.Sorted(maps.Keys(o.Tests(t).Files))
 }
 
-// AddTestFiles puts the test files into the checkout. It is called before each run: the checkout may be new, or on another commit.
+// AddTestFiles puts the test files into the checkout. It is called before each run: the checkout may be new, or on
+// another commit.
 func (ws *Workspace) AddTestFiles(ctx context.Context, l *state.Launch) error {
 	files := ws.open.TestFiles(ws.task)
 	if len(files) == 0 {

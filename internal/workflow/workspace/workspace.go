@@ -31,9 +31,9 @@ var ErrNoSnapshot = errors.New("the snapshot is gone")
 
 // VMs gives each task its VM.
 type VMs interface {
-	// Acquire returns the task's VM, ready to be reached, and creates it if there is none. It may be
-	// called again after any failure. ErrNoVM means: wait; a *vm.LimitError says which limit is reached. A new VM of a task whose Wakes is a
-	// snapshot is created from that, or the error is ErrNoSnapshot; a VM that is off is switched on.
+	// Acquire returns the task's VM, ready to be reached, and creates it if there is none. It may be called again after
+	// any failure. ErrNoVM means: wait; a *vm.LimitError says which limit is reached. A new VM of a task whose Wakes is
+	// a snapshot is created from that, or the error is ErrNoSnapshot; a VM that is off is switched on.
 	Acquire(ctx context.Context, t *state.Task) (state.VM, error)
 }
 
@@ -78,8 +78,8 @@ type Opener struct {
 	// RealAgent is set for an agent that is not ours: it is refused where nothing isolates it,
 	// unless AllowUnsandboxed.
 	RealAgent, AllowUnsandboxed bool
-	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns with
-	// stars; it may be nil.
+	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns
+	// with stars; it may be nil.
 	Submodules func(repo string) []string
 	// TestsFor returns the operator's data for the tests of a repository, named as OWNER/NAME; it may be nil.
 	TestsFor func(repo string) Tests

@@ -109,8 +109,8 @@ type Place struct {
 	Left           bool
 }
 
-// HunkAt returns the hunk that contains a line, from its header to that line. Line 0 means the file as a whole, for which
-// the hunk is empty. It returns false if the place is not in the diff.
+// HunkAt returns the hunk that contains a line, from its header to that line. Line 0 means the file as a whole, for
+// which the hunk is empty. It returns false if the place is not in the diff.
 func (r *Repository) HunkAt(at Place) (string, bool) {
 	files, err := r.Diff(at.From, at.To)
 	if err != nil {
@@ -156,7 +156,8 @@ func ParseHunks(patch string) []Hunk {
 	return list
 }
 
-// upTo returns the hunk up to a line of the old version (left) or of the new one, or false if it does not contain the line.
+// upTo returns the hunk up to a line of the old version (left) or of the new one, or false if it does not contain the
+// line.
 func (h Hunk) upTo(line int, left bool) (string, bool) {
 	oldLine, newLine := h.OldStart-1, h.NewStart-1
 	for n, text := range h.Lines {
@@ -193,7 +194,8 @@ func (r *Repository) CountBetween(base, head string) (ahead, behind int, err err
 	return ahead, behind, nil
 }
 
-// FollowLine returns by how many lines a line of a file shifted between two commits, and whether the line itself changed.
+// FollowLine returns by how many lines a line of a file shifted between two commits, and whether the line itself
+// changed.
 func (r *Repository) FollowLine(path string, line int, before, after string) (shift int, changed bool, err error) {
 	patch, err := r.Output("diff", "--no-color", "-U0", before, after, "--", path)
 	if err != nil {
@@ -211,8 +213,8 @@ func (r *Repository) FollowLine(path string, line int, before, after string) (sh
 	return shift, false, nil
 }
 
-// ChangedFiles returns the files that differ between two commits, without patches. It does not detect renames. An empty from
-// means an empty tree.
+// ChangedFiles returns the files that differ between two commits, without patches. It does not detect renames. An empty
+// from means an empty tree.
 func (r *Repository) ChangedFiles(from, to string) []FileChange {
 	raw, err := r.Output("diff", "--no-renames", "--raw", "-z", "--no-abbrev", cmp.Or(from, emptyTree), to)
 	if err != nil {

@@ -79,8 +79,8 @@ type LFSGrant struct {
 	ends   time.Time
 }
 
-// LFS keeps the large files of all repositories and serves their transfers. As on GitHub, a batch request names the objects,
-// and its answer has an address and a header for each transfer.
+// LFS keeps the large files of all repositories and serves their transfers. As on GitHub, a batch request names the
+// objects, and its answer has an address and a header for each transfer.
 type LFS struct {
 	dir string
 	now func() time.Time

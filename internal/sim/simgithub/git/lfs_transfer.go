@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Granted returns the grant of a transfer. It returns false if the header of the request does not permit this method at this
-// address.
+// Granted returns the grant of a transfer. It returns false if the header of the request does not permit this method at
+// this address.
 func (l *LFS) Granted(r *http.Request) (LFSGrant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,9 +20,9 @@ import (
 
 // looseStore reads and writes the loose objects and references of a repository, which are one file each.
 //
-// A git process takes some milliseconds, and each request would need several. In small repositories, nearly everything is
-// loose. The result known is false if the store cannot answer, as with packed objects, packed references and unusual names;
-// the caller then runs git.
+// A git process takes some milliseconds, and each request would need several. In small repositories, nearly everything
+// is loose. The result known is false if the store cannot answer, as with packed objects, packed references and unusual
+// names; the caller then runs git.
 type looseStore struct{ dir string }
 
 // object returns the type and the content of an object.
@@ -167,8 +167,8 @@ func (s looseStore) resolve(rev string) (sha string, known bool) {
 	return sha, known && kind == "commit"
 }
 
-// named returns the object that an id or a full reference names, also with a path ("ID:PATH"), "^{}" or "^{tree}" after it,
-// or "" if there is none.
+// named returns the object that an id or a full reference names, also with a path ("ID:PATH"), "^{}" or "^{tree}" after
+// it, or "" if there is none.
 func (s looseStore) named(name string) (sha string, known bool) {
 	if ValidSHA(name) {
 		return name, true // git does not check that it exists either

@@ -66,7 +66,8 @@ func (s looseStore) open(n *treeNode) bool {
 	return true
 }
 
-// names returns the names of a folder's entries in git's order, in which a folder sorts as if its name ended with a slash.
+// names returns the names of a folder's entries in git's order, in which a folder sorts as if its name ended with a
+// slash.
 func (n *treeNode) names() []string {
 	key := func(name string) string {
 		if n.kids[name].isDir() {
@@ -77,7 +78,8 @@ func (n *treeNode) names() []string {
 	return slices.SortedFunc(maps.Keys(n.kids), func(a, b string) int { return strings.Compare(key(a), key(b)) })
 }
 
-// set puts an entry at a path, or deletes the entry there if leaf is nil, unless it is a folder. It reports whether it could.
+// set puts an entry at a path, or deletes the entry there if leaf is nil, unless it is a folder. It reports whether it
+// could.
 func (s looseStore) set(n *treeNode, path string, leaf *treeNode) bool {
 	if !s.open(n) {
 		return false
@@ -134,8 +136,8 @@ func (s looseStore) store(n *treeNode) (string, error) {
 	return sha, err
 }
 
-// changeTree applies entries to a tree or a commit, or to an empty tree if base is "", and returns the id of the result.
-// Names that git may refuse are left to git.
+// changeTree applies entries to a tree or a commit, or to an empty tree if base is "", and returns the id of the
+// result. Names that git may refuse are left to git.
 func (s looseStore) changeTree(base string, entries []TreeEntry) (sha string, known bool) {
 	root, known := &treeNode{mode: "40000", kids: map[string]*treeNode{}}, true
 	if base != "" {

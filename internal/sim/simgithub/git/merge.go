@@ -11,8 +11,8 @@ import (
 // ErrConflict reports that two commits cannot be merged automatically.
 var ErrConflict = errors.New("merge conflict")
 
-// MergeTree merges two commits and returns the resulting tree. It moves no branch. The error is ErrConflict if they cannot be
-// merged automatically.
+// MergeTree merges two commits and returns the resulting tree. It moves no branch. The error is ErrConflict if they
+// cannot be merged automatically.
 func (r *Repository) MergeTree(ours, theirs string) (string, error) {
 	out, code, err := r.git.run(command{dir: r.Dir, args: []string{"merge-tree", "--write-tree", ours, theirs}})
 	switch {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// TreeEntry is one change of a tree: it puts a blob, a whole tree or a submodule at a path. If SHA and Content are nil, it
-// deletes the path.
+// TreeEntry is one change of a tree: it puts a blob, a whole tree or a submodule at a path. If SHA and Content are nil,
+// it deletes the path.
 type TreeEntry struct {
 	Path    string
 	Mode    string // 100644, 100755, 120000, 040000 or 160000
@@ -24,8 +24,8 @@ type Entry struct {
 	Size                  int
 }
 
-// List returns the entries of the root of a tree, or of all its folders. Paths limit the list; a path that ends with a slash
-// means the entries of that folder. They are literal, not patterns.
+// List returns the entries of the root of a tree, or of all its folders. Paths limit the list; a path that ends with a
+// slash means the entries of that folder. They are literal, not patterns.
 func (r *Repository) List(rev string, recursive bool, paths ...string) ([]Entry, error) {
 	if !recursive {
 		if list, known := r.loose.list(rev, paths...); known {
@@ -74,8 +74,8 @@ func (e *InvalidError) Error() string { return e.Message }
 
 func invalid(format string, args ...any) error { return &InvalidError{fmt.Sprintf(format, args...)} }
 
-// WriteTree applies entries to a base (a tree or a commit; "" for an empty tree), stores the resulting tree and returns its
-// id. The error is an *InvalidError if an entry is invalid.
+// WriteTree applies entries to a base (a tree or a commit; "" for an empty tree), stores the resulting tree and returns
+// its id. The error is an *InvalidError if an entry is invalid.
 func (r *Repository) WriteTree(base string, entries []TreeEntry) (string, error) {
 	if sha, known := r.loose.changeTree(base, entries); known {
 		return sha, nil

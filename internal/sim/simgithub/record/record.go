@@ -47,7 +47,8 @@ type Recorder struct {
 	seen   map[string]bool
 }
 
-// New creates the folder, or returns nil without one. Caller returns the kind of the sender of a request, for Record.By.
+// New creates the folder, or returns nil without one. Caller returns the kind of the sender of a request, for
+// Record.By.
 func New(dir string, log zerolog.Logger, caller func(*http.Request) string) (*Recorder, error) {
 	if dir == "" {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package simgithubtest provides a simulated GitHub for the simulator's own tests: one repository, a few people, and an App
-// whose webhooks are received.
+// Package simgithubtest provides a simulated GitHub for the simulator's own tests: one repository, a few people, and an
+// App whose webhooks are received.
 //
 // Start here: [New].
 package simgithubtest

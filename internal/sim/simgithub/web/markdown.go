@@ -89,8 +89,8 @@ func (m *markdown) render(src string, in scope, box boxes) template.HTML {
 	return template.HTML(safe) // sanitized above
 }
 
-// balanced closes open elements, drops closing tags without an element, and removes ids, because labels and forms of the page
-// refer to its own ids.
+// balanced closes open elements, drops closing tags without an element, and removes ids, because labels and forms of
+// the page refer to its own ids.
 func balanced(fragment string) (string, error) {
 	nodes, err := nethtml.ParseFragment(strings.NewReader(fragment), &nethtml.Node{Type: nethtml.ElementNode, Data: "div", DataAtom: atom.Div})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 //go:embed *.html page.js style.css
 var webFiles embed.FS
 
-// site serves the pages. They are rendered on the server, need no external resources, and work without scripts. There is no login:
-// a visitor chooses an account and acts with its permissions. So pages are for loopback addresses only.
+// site serves the pages. They are rendered on the server, need no external resources, and work without scripts. There
+// is no login: a visitor chooses an account and acts with its permissions. So pages are for loopback addresses only.
 type site struct {
 	s    *simgithub.Sim
 	log  zerolog.Logger

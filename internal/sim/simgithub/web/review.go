@@ -68,8 +68,8 @@ func reviewers(i *simgithub.Issue) (out []reviewerView) {
 	return out
 }
 
-// reviews returns the submitted reviews. It leaves out a review that only wraps a reply in a thread, because the reply is
-// shown in its thread.
+// reviews returns the submitted reviews. It leaves out a review that only wraps a reply in a thread, because the reply
+// is shown in its thread.
 func (g *viewer) reviews(i *simgithub.Issue) (out []reviewView) {
 	p, threads := i.Pull, g.threads(i)
 	for _, v := range p.Reviews {

@@ -54,7 +54,8 @@ func (w *site) visit(rw http.ResponseWriter, r *http.Request) *visit {
 	return v
 }
 
-// actor returns the account of a request: the chosen one, else the collaborator with the highest role in the first repository.
+// actor returns the account of a request: the chosen one, else the collaborator with the highest role in the first
+// repository.
 func (w *site) actor(r *http.Request) string {
 	people := w.people()
 	if c, err := r.Cookie(cookieAs); err == nil {
@@ -91,7 +92,8 @@ func (w *site) people() []string {
 	return out
 }
 
-// do applies a posted form and redirects to a page. If the act fails, it shows the page with the error and the text typed.
+// do applies a posted form and redirects to a page. If the act fails, it shows the page with the error and the text
+// typed.
 func (v *visit) do(page func(*visit) error, acts map[string]act) error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
