@@ -6,8 +6,8 @@
 // then on no operation of this errand process has an effect, as after kill -9, while GitHub, the model and the
 // sandboxes continue; or errand continues, and only this operation fails or loses its answer. Time is virtual (see
 // clock). TestHeavyKill kills a process at random moments, TestHeavyDurable checks with strace that data is on disk
-// before it is acknowledged, and TestHeavyControls plants faults that must be detected. Start reading at
-// TestHeavyCrash, then at gate.
+// before it is acknowledged, and TestHeavyControls plants faults that must be detected.
+// Start reading at TestHeavyCrash, then at gate.
 //
 // ERRAND_TEST_FULL=1 runs all of it; TestSample selects a few failpoints, and
 // ERRAND_CRASH_SEED repeats the selection. With ERRAND_CRASH_POINTS=<regular expression> TestHeavyCrash runs

@@ -12,8 +12,7 @@
 //
 //	go run ./internal/tools/gen [-check]
 //
-// With -check it writes nothing and fails if a document is outdated. Run it at the top of the tree. Start with
-// documents.
+// With -check it writes nothing and fails if a document is outdated. Run it at the top of the tree. Start with documents.
 package main
 
 import (
