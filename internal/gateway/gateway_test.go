@@ -42,6 +42,7 @@ type vmEnd struct {
 	gateway *Gateway
 	vm      http.Handler
 	url     string // of vm
+	close   func() // closes vm's server after its calls have ended
 
 	*gatewaytest.Upstream // the model's provider
 }
@@ -73,7 +74,7 @@ func newVMEnd(t *testing.T, task *state.Task, change func(*Config)) *vmEnd {
 	})
 	end := httptest.NewServer(w.vm)
 	t.Cleanup(end.Close)
-	w.url = end.URL
+	w.url, w.close = end.URL, end.Close
 	return w
 }
 
