@@ -62,6 +62,6 @@ const (
 	DueTurns     DueKind = "turns"   // Run was refused more turns and should have ended
 	DueIdle      DueKind = "idle"    // VM may have been idle for long enough
 	DueSpan      DueKind = "vm_span" // another paid span of VM is about to begin
-	DueUnused    DueKind = "unused"  // nobody has needed the sleeping work for long
-	DueForget    DueKind = "forget"  // Ref, the sleeping work of an ended task, is to be deleted for good
+	DueUnused    DueKind = "unused"  // the saved work was not needed for long
+	DueForget    DueKind = "forget"  // Ref, the saved work of an ended task, is to be deleted
 )

@@ -16,7 +16,6 @@ import (
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/pushgate"
-	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
@@ -316,7 +315,7 @@ func (c Config) Policy() machine.Policy {
 	p := machine.DefaultPolicy()
 	p.Gather, p.IdleVM = c.Timing.Gather, c.Timing.IdleVM
 	p.KeepAfterEnd, p.KeepAsleep = c.Keep.AfterEnd, c.Keep.Asleep
-	p.Models = &state.Models{Offers: c.Agent.Offers, Names: c.Agent.Offered()}
+	p.Models = &machine.Models{Offers: c.Agent.Offers, Names: c.Agent.Offered()}
 	p.VMHours = time.Duration(c.Limits.VMHours) * time.Hour
 	return p
 }

@@ -300,7 +300,7 @@ func (f *following) logStartFailure(t *state.Task, res state.RunResult) {
 	log.Str("remedy", installHint(adapter)).Msg("the agent's program could not be started")
 }
 
-// install returns instructions for installing an adapter's program on VMs.
+// installHint returns instructions for installing an adapter's program on VMs.
 func installHint(adapter string) string {
 	program := map[string]string{
 		"claude": "Claude Code (npm install -g @anthropic-ai/claude-code)",
@@ -313,7 +313,7 @@ func installHint(adapter string) string {
 	return "install " + program + " on the VMs, or on this host for local boxes, or change the adapter's `command` in errand.yml"
 }
 
-// compare logs if the agent's program and the gateway report different token counts. t may be nil.
+// logTokenMismatch logs if the agent's program and the gateway report different token counts. t may be nil.
 func (f *following) logTokenMismatch(t *state.Task) {
 	if t == nil {
 		return

@@ -72,7 +72,7 @@ type Sweeper struct {
 	cfg SweeperConfig
 	// unreachableSince holds since when issues have been unreadable. It is lost at a restart.
 	unreachableSince map[state.TaskKey]time.Time
-	// looked holds when a task's conversations were last read. It is lost at a restart.
+	// lastRead holds when a task's conversations were last read. It is lost at a restart.
 	lastRead map[state.TaskKey]readTimes
 }
 

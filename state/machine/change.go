@@ -36,7 +36,15 @@ type Policy struct {
 	SleepBefore  time.Duration // how long before the end of its paid hour a VM is suspended (5 min)
 	KeepAsleep   time.Duration // how long unused saved work is kept (14 d)
 	VMHours      time.Duration // paid VM time of a task (0: no limit)
-	Models       *state.Models // the models that people may choose (nil: any)
+	Models       *Models       // the models that people may choose (nil: any)
+}
+
+// Models are the models that people can choose with the command `model`.
+type Models struct {
+	// Offers reports whether a model can be chosen.
+	Offers func(name string) bool
+	// Names lists the models and patterns as people would write them.
+	Names []string
 }
 
 // DefaultPolicy returns the production values.

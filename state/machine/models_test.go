@@ -65,7 +65,7 @@ func TestOverflowInEarlierWorkDoesNotCount(t *testing.T) {
 func TestModelCommandOffersModels(t *testing.T) {
 	t.Parallel()
 	p := DefaultPolicy()
-	p.Models = &state.Models{Offers: func(name string) bool { return name == "small" }, Names: []string{"small"}}
+	p.Models = &Models{Offers: func(name string) bool { return name == "small" }, Names: []string{"small"}}
 	l := newLife(t)
 	l.trigger()
 	l.start()

@@ -266,7 +266,7 @@ func (c *change) markOnce(key string) bool {
 	return true
 }
 
-// due enqueues a reminder to ourselves.
+// scheduleDue enqueues a job that applies a Due event at a time.
 func (c *change) scheduleDue(what state.DueKind, key string, at time.Time) {
 	j := c.job(state.JobDue, state.LaneControl, "due-"+string(what)+"-"+key)
 	j.NotBefore = at

@@ -10,7 +10,7 @@ import (
 )
 
 // TestReplanAfterRefusalKeepsCheckoutPosition: what was built before people ask for a new plan does not count any more, while where the
-// VM's checkout is stays known until a run puts it elsewhere: the VM may be put to sleep before.
+// VM's checkout is stays known until a run puts it elsewhere: the VM may be suspended before.
 func TestReplanAfterRefusalKeepsCheckoutPosition(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]settings.PlanMode{"no plans": settings.PlanNone, "one plan": settings.PlanOneStep, "two plans": ""} {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestStatusOfEndedTaskIsRetried: the status comment of a task that is over is tried again, long after the end only some
-// times, and anew when it could be written meanwhile.
+// times, and the count begins again after a successful write.
 func TestStatusOfEndedTaskIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -34,7 +34,7 @@ func TestFailedStatusIsRetriedLater(t *testing.T) {
 	}
 }
 
-// A status comment that was looked for may have a twin that shows only later.
+// A status comment that was searched for may have a duplicate that GitHub lists only later.
 func TestSearchedStatusIsCheckedForDuplicates(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

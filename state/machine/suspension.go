@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// scheduleIdleCheck has an idle VM looked at when it is due to sleep.
+// scheduleIdleCheck schedules a check of an idle VM for the time at which it should be suspended.
 func scheduleIdleCheck(c *change) {
 	if c.t.VM.Paid > 0 || c.p.IdleVM > 0 {
 		c.scheduleDue(state.DueIdle, c.t.VM.Name, suspendAt(c))
