@@ -16,7 +16,7 @@ const maxPhases = 6
 // maxWithheld is the number of withheld texts that are listed.
 const maxWithheld = 3
 
-// Status renders the status comment: the state of the task, the person and action that it is waiting for, and its cost. It
+// Status renders the status comment: the state of the task, the action that it is waiting for, and its cost. It
 // has at most 40 lines, including the marker of v.Key, which may be empty.
 func Status(t *state.Task, v View) string {
 	var b strings.Builder
