@@ -107,7 +107,7 @@ func (d *deleter) advanceDeletion(ctx context.Context, row vm.Row) error {
 	if ctx.Err() != nil || !d.isDeleting(row.Name) && !d.claimRetry(row.Name) {
 		return nil
 	}
-	if err := d.endAndDelete(ctx, row.Name, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
+	if err := d.endAndDelete(ctx, row, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
 		return fmt.Errorf("delete VM %s: %w", row.Name, err)
 	}
 	d.inventory.dropCached(row.Name)
@@ -115,31 +115,32 @@ func (d *deleter) advanceDeletion(ctx context.Context, row vm.Row) error {
 }
 
 // endAndDelete ends a row and deletes its provider resources; with keepsImage and a suspended VM it keeps the image.
-// Only one caller at a time does this for a VM; later callers wait and do the rest.
-func (d *deleter) endAndDelete(ctx context.Context, name string, why Reason, keepsImage bool) error {
-	unlock, waited, err := d.lockDeletion(ctx, name)
+// Only one caller at a time does this for a VM; later callers wait and do the rest. The row is as the caller has read
+// it: if the VM was deleted since then, nothing is left to do.
+func (d *deleter) endAndDelete(ctx context.Context, read vm.Row, why Reason, keepsImage bool) error {
+	unlock, err := d.lockDeletion(ctx, read.Name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	row, err := d.rows.Get(ctx, name)
+	row, err := d.rows.Get(ctx, read.Name)
 	if err != nil {
 		return err
 	}
-	if waited && row.Phase == vm.Gone {
-		return nil // the previous caller has deleted it
+	if row.Phase == vm.Gone && read.Phase != vm.Gone {
+		return nil // another caller has deleted it
 	}
 	if !keepsImage || row.Phase != vm.Asleep {
-		if row, _, err = d.apply(ctx, name, vm.Event{Kind: vm.End, Why: string(why)}); err != nil {
+		if row, _, err = d.apply(ctx, row.Name, vm.Event{Kind: vm.End, Why: string(why)}); err != nil {
 			return err
 		}
 	}
 	return d.deleteResources(ctx, row)
 }
 
-// lockDeletion waits until no other caller deletes the VM, and blocks others until unlock is called. It reports whether
-// it had to wait. Callers must lock before they end a row, because the poller deletes ended rows that are not locked.
-func (d *deleter) lockDeletion(ctx context.Context, name string) (unlock func(), waited bool, err error) {
+// lockDeletion waits until no other caller deletes the VM, and blocks others until unlock is called. Callers must lock
+// before they end a row, because the poller deletes ended rows that are not locked.
+func (d *deleter) lockDeletion(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		d.mu.Lock()
 		other, busy := d.inProgress[name]
@@ -152,14 +153,13 @@ func (d *deleter) lockDeletion(ctx context.Context, name string) (unlock func(),
 				defer d.mu.Unlock()
 				delete(d.inProgress, name)
 				close(done)
-			}, waited, nil
+			}, nil
 		}
 		d.mu.Unlock()
-		waited = true
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return nil, waited, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
 }
@@ -210,7 +210,11 @@ func (d *deleter) delete(ctx context.Context, vm VM, why Reason) error {
 // endWithoutReuse ends a row and deletes its provider resources without keeping the VM for another task.
 func (d *deleter) endWithoutReuse(ctx context.Context, name string, why Reason) error {
 	d.inventory.dropCached(name)
-	return d.endAndDelete(ctx, name, why, false)
+	row, err := d.rows.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	return d.endAndDelete(ctx, row, why, false)
 }
 
 // keepsAsStandby reports whether a released VM should be kept for the next task of its repository.

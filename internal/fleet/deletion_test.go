@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -93,7 +94,7 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				if n := s.deletes.Load(); n != 1 {
-					t.Errorf("got %d deletions", n)
+					t.Errorf("got %d deletions, want 1", n)
 				}
 				if row := rowOf(t, st, server.Name); row.Phase != vm.Gone {
 					t.Errorf("got VM %s", row.Phase)
@@ -101,6 +102,37 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lateRows returns a list of rows late if a VM is being deleted: by then the list is out of date.
+type lateRows struct{ fleet.Rows }
+
+func (r lateRows) List(ctx context.Context) ([]vm.Row, error) {
+	rows, err := r.Rows.List(ctx)
+	if slices.ContainsFunc(rows, func(row vm.Row) bool { return row.Phase == vm.Deleting }) {
+		time.Sleep(30 * time.Second)
+	}
+	return rows, err
+}
+
+// TestVMThatWasDeletedSinceItWasListedIsLeftAlone: the poller does not delete a VM a second time whose deletion ended
+// between its list of rows and its turn.
+func TestVMThatWasDeletedSinceItWasListedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, s, st := inSlowShop(t, 20*time.Second, func(c *fleet.Config) { c.Rows = lateRows{c.Rows} })
+		server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+		if err := f.Release(t.Context(), server.Name, fleet.ReasonDone); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := s.deletes.Load(); n != 1 {
+			t.Errorf("got %d deletions, want 1", n)
+		}
+		if row := rowOf(t, st, server.Name); row.Phase != vm.Gone {
+			t.Errorf("got VM %s, want it gone", row.Phase)
+		}
+	})
 }
 
 // TestDeletionsDoNotDelayNewVMs: a VM that comes up is reached as soon as usual while many others are being deleted,

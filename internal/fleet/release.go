@@ -34,7 +34,7 @@ func (d *deleter) releaseRow(ctx context.Context, row vm.Row, why Reason) error 
 			return err
 		}
 	}
-	return d.endAndDelete(ctx, row.Name, why, why == ReasonAsleep)
+	return d.endAndDelete(ctx, row, why, why == ReasonAsleep)
 }
 
 // deleteResources deletes the provider resources of an ended row and stores that they are gone. The caller must hold

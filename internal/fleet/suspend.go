@@ -160,7 +160,7 @@ func (s *suspender) forgetImage(ctx context.Context, id string) error {
 	}
 	for _, row := range rows {
 		if row.Snapshot == id && row.Phase != vm.Gone {
-			if err := s.deletion.endAndDelete(ctx, row.Name, ReasonAsleep, false); err != nil {
+			if err := s.deletion.endAndDelete(ctx, row, ReasonAsleep, false); err != nil {
 				return fmt.Errorf("delete image %s: %w", id, err)
 			}
 			return nil
