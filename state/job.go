@@ -34,7 +34,6 @@ const (
 	JobSuspend  JobKind = "sleep"    // save the VM's work
 	JobForget   JobKind = "forget"   // delete saved work
 	JobDue      JobKind = "due"      // a delayed event: Args.Due
-	JobBranch   JobKind = "branch"   // delete or keep the branch after the end
 
 	// StepRun represents an active run in Task.Step; it is not a job.
 	StepRun JobKind = "run"

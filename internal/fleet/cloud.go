@@ -165,6 +165,6 @@ type Auditor interface {
 	// deployment, and all resources without its label. The list of each kind is complete or omitted. With an
 	// *[UnlistedError], which names the omitted kinds, the other kinds are returned as well.
 	ListUnmanaged(ctx context.Context) ([]UnmanagedResource, error)
-	// DeleteUnmanaged deletes a resource that is Ours and refuses others.
+	// DeleteUnmanaged deletes a resource that HasOwnLabel and refuses others.
 	DeleteUnmanaged(ctx context.Context, s UnmanagedResource) error
 }

@@ -135,7 +135,7 @@ type VM struct {
 	Facts map[string]string
 }
 
-// A Description is a provider's description of itself, for status pages and errand doctor.
+// A Description is a provider's description of itself, for status pages.
 type Description struct {
 	Provider  string
 	Kind      string

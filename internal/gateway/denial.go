@@ -97,7 +97,7 @@ func (c *call) storeWait(why *state.Waiting) error {
 	return c.record(context.Background(), UsageRecord{Wait: why})
 }
 
-// storeRefusal is store for a refusal that does not change how the run ends. An error is only logged.
+// storeRefusal is storeWait for a refusal that does not change how the run ends. An error is only logged.
 func (c *call) storeRefusal(why *state.Waiting) {
 	if err := c.storeWait(why); err != nil {
 		c.g.cfg.Log.Warn().Err(err).Str("run", c.entry.run).Msg("failed to store why a model call was denied")

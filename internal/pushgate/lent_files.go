@@ -14,7 +14,7 @@ const minLentFileBytes = 12
 // any spelling that a file system treats as equal, and by content under any path.
 func checkLentFiles(s *subject) []Refusal {
 	published := s.publishedBlobs()
-	const remedy = "take it out of every commit; tests read it where it lies, and it is put there for every run"
+	const remedy = "remove it from every commit; errand adds it to the checkout before every run, so tests can read it there"
 	var refusals []Refusal
 	s.eachChange(func(_ checkedCommit, change changeset.Change) {
 		if change.Deleted() || len(s.policy.LentFiles) == 0 {

@@ -22,7 +22,7 @@ import (
 
 // The rules, by the names that refusals show to people.
 const (
-	RuleForm       = "form" // see Unreadable
+	RuleForm       = "form" // not in rules: Unreadable refuses a changeset that could not be read
 	RuleMerges     = "merges"
 	RulePaths      = "paths"
 	RuleModes      = "modes"

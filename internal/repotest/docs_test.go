@@ -200,7 +200,7 @@ func TestAppManifest(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^  - ([a-z_]+)$`).FindAllStringSubmatch(list, -1) {
 		asked[m[1]] = true
 	}
-	known := regexp.MustCompile(`(?m)^\t\t"([a-z_]+)": +\{("|$)`).FindAllStringSubmatch(before(string(read(t, "handlers/events.go")), "func unasked"), -1)
+	known := regexp.MustCompile(`(?m)^\t\t"([a-z_]+)": +\{("|$)`).FindAllStringSubmatch(before(t, string(read(t, "handlers/events.go")), "func unsubscribed"), -1)
 	if len(known) < 10 {
 		t.Fatalf("only %d events were found in events.go", len(known))
 	}
@@ -234,16 +234,20 @@ func checkEventLists(t *testing.T, known [][]string) {
 			t.Errorf("%s: only %d events were found to check", path, len(list.want))
 		}
 		for _, m := range list.want {
-			if !strings.Contains(before(text, list.end), `"`+m[1]+`"`) {
+			if !strings.Contains(before(t, text, list.end), `"`+m[1]+`"`) {
 				t.Errorf("%s does not list the event %s after %q", path, m[1], list.begin)
 			}
 		}
 	}
 }
 
-// before returns a text up to some words.
-func before(text, words string) string {
-	head, _, _ := strings.Cut(text, words)
+// before returns a text up to some words, which it must contain.
+func before(t *testing.T, text, words string) string {
+	t.Helper()
+	head, _, found := strings.Cut(text, words)
+	if !found {
+		t.Errorf("%q was not found", words)
+	}
 	return head
 }
 

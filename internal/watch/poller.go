@@ -43,7 +43,7 @@ type PollerConfig struct {
 type Poller struct {
 	cfg  PollerConfig
 	poke chan struct{}
-	// seen holds, by installation, the reactions that were reported in the task's current phase and still exist, so
+	// reported holds, by installation, the reactions that were reported in the task's current phase and still exist, so
 	// that one that was not accepted is not reported at each poll. It is lost at a restart, because the store knows
 	// which reactions counted.
 	reported map[int64]map[string]bool

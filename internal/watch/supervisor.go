@@ -149,7 +149,7 @@ type following struct {
 	interpreter Interpreter
 	transcript  Transcript
 	lastLine    int64 // last line in the transcript
-	// pending are the events of line seen, until the transcript has that line.
+	// pending holds the events of line interpreted, until the transcript has that line.
 	interpreted int64
 	pending     []runlog.Event
 	lastOK      time.Time
@@ -310,7 +310,7 @@ func installHint(adapter string) string {
 	if program == "" {
 		program = "the program that the adapter's `command` names"
 	}
-	return "install " + program + " on the VMs, or on this host for local boxes, or change the adapter's `command` in errand.yml"
+	return "install " + program + " on the VMs, or on this host for local sandboxes, or change the adapter's `command` in your configuration"
 }
 
 // logTokenMismatch logs if the agent's program and the gateway report different token counts. t may be nil.

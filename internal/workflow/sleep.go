@@ -29,7 +29,7 @@ func (s *Steps) sleep(ctx context.Context, w *step.Attempt) (event.Event, error)
 		return step.Done(), nil
 	}
 	snapshot := t.Settings.VM.Sleep == settings.SleepSnapshot && s.Sleeper != nil
-	if !t.HasIdleVM() && !(snapshot && w.Job.Attempted) { // a VM that may be off already is not to be had
+	if !t.HasIdleVM() && !(snapshot && w.Job.Attempted) { // a VM that may be off already cannot be reached
 		return step.Done(), nil
 	}
 	if err := s.workspaces.Quiet(ctx, t, vm); err != nil {
@@ -130,7 +130,7 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (eve
 func (s *Steps) forget(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	ref := w.Job.Args.Ref
 	if a := w.Task.Suspended; a != nil && a.Ref == ref {
-		return step.Done(), nil // the same was put away again
+		return step.Done(), nil // the same work was saved again
 	}
 	if w.Job.Args.Mode == settings.SleepSnapshot {
 		if s.Sleeper == nil {

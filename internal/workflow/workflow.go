@@ -144,7 +144,7 @@ func New(cfg Config) *Steps {
 		state.JobReact:    s.talk.React,
 		state.JobPost:     s.talk.Post,
 		state.JobStatus:   s.talk.Status,
-		state.JobMinimize: s.talk.Minimise,
+		state.JobMinimize: s.talk.Minimize,
 		state.JobUntick:   s.talk.Untick,
 		state.JobIssue:    s.talk.CreateIssue,
 

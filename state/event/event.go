@@ -46,7 +46,7 @@ type Context struct {
 	Unvetted bool `json:"unvetted,omitempty"`
 	// Approving is set if an approval is being checked.
 	Approving bool `json:"approving,omitempty"`
-	// Wanted is set if work of the task is queued, or a person's comment or edit is being vetted, so that its VM
+	// VMNeeded is set if work of the task is queued, or a person's comment or edit is being vetted, so that its VM
 	// may be needed in a moment.
 	VMNeeded bool `json:"wanted,omitempty"`
 }

@@ -158,7 +158,7 @@ func deleteExpiredSave(c *change) {
 // deleteUnusedSave deletes saved work that was not needed for long, and posts that once.
 func deleteUnusedSave(c *change) {
 	a := c.t.Suspended
-	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // put away anew meanwhile
+	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // saved again meanwhile
 		c.scheduleDue(state.DueUnused, "", at)
 		return
 	}

@@ -33,7 +33,7 @@
   bottom();
   const source = new EventSource(log.dataset.events + "?from=" + log.dataset.from);
   source.onopen = () => say("Live: new entries appear as they come.", true);
-  source.onerror = () => say(source.readyState === EventSource.CLOSED ? "The live log is not to be had now. Reload the page." : "The connection was lost; trying again.", false);
+  source.onerror = () => say(source.readyState === EventSource.CLOSED ? "The live log is not available. Reload the page." : "The connection was lost; trying again.", false);
   source.onmessage = (event) => {
     const follow = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
     log.append(...JSON.parse(event.data).map(entry));

@@ -105,13 +105,13 @@ func (l *link) copyBoth(stream *yamux.Stream) {
 	defer stream.Close()
 	var group sync.WaitGroup
 	group.Go(func() {
-		_, err := io.Copy(stream, meter{Reader: l.conn, passed: func() { l.copyOneWay(true) }})
+		_, err := io.Copy(stream, meter{Reader: l.conn, passed: func() { l.noteTraffic(true) }})
 		_ = stream.Close() // half-close: the answer may still come
 		if err != nil {
 			_ = l.conn.Close()
 		}
 	})
-	_, err := io.Copy(l.conn, meter{Reader: stream, passed: func() { l.copyOneWay(false) }})
+	_, err := io.Copy(l.conn, meter{Reader: stream, passed: func() { l.noteTraffic(false) }})
 	if tcp, ok := l.conn.(*net.TCPConn); ok && err == nil {
 		_ = tcp.CloseWrite()
 	} else {
@@ -121,7 +121,8 @@ func (l *link) copyBoth(stream *yamux.Stream) {
 	group.Wait()
 }
 
-func (l *link) copyOneWay(fromVM bool) {
+// noteTraffic records the time and direction of the last bytes.
+func (l *link) noteTraffic(fromVM bool) {
 	l.awaitsAnswer.Store(fromVM)
 	l.lastByte.Store(time.Now().UnixNano())
 }

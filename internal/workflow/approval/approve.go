@@ -48,7 +48,7 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, er
 		return reject(state.RejectedBot)
 	case plan.Comment == 0 && (plan.Superseded || !w.Task.Phase.AwaitsApproval()):
 		return reject(state.RejectedSuperseded)
-	case plan.Comment == 0: // its hash is known, so that it is being posted, or was and we have not noted it
+	case plan.Comment == 0: // its hash is known, so it is being posted, or was posted but is not stored yet
 		return event.Event{}, fmt.Errorf("check approval of @%s: revision %s is not known to be posted yet", k.By.Login, plan.Short())
 	}
 	at := c.Now()
@@ -64,9 +64,9 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, er
 	if err != nil {
 		return event.Event{}, step.Retryable(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
 	}
-	why := planStands(st, plan)
+	why := planProblem(st, plan)
 	if why == "" {
-		why = actStands(st, plan, &k.Approval)
+		why = approvalProblem(st, plan, &k.Approval)
 	}
 	if why == "" && k.Via == state.ViaBox && k.Comment != plan.Comment { // the tick was in a second copy, which is gone by now
 		why = state.RejectedUnticked
@@ -81,8 +81,8 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, er
 	}, nil
 }
 
-// planStands returns why the plan cannot be approved as it is on GitHub, or "".
-func planStands(st forge.PlanSnapshot, plan *state.Plan) string {
+// planProblem returns why the plan cannot be approved as it is on GitHub, or "".
+func planProblem(st forge.PlanSnapshot, plan *state.Plan) string {
 	switch {
 	case st.Deleted:
 		return state.RejectedPlanDeleted
@@ -97,24 +97,24 @@ func planStands(st forge.PlanSnapshot, plan *state.Plan) string {
 	return ""
 }
 
-// actStands returns why an approval is no longer valid on GitHub, or "".
-func actStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
+// approvalProblem returns why an approval is no longer valid on GitHub, or "".
+func approvalProblem(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
 	switch a.Via {
 	case state.ViaReaction:
-		return thumbStands(st, plan, a.By)
+		return reactionProblem(st, plan, a.By)
 	case state.ViaBox:
-		return tickStands(st, plan, a)
+		return tickProblem(st, plan, a)
 	case state.ViaCommand:
 		if a.Given.Before(plan.PostedAt) { // older than the revision that it names
 			return state.RejectedTooEarly
 		}
-		return wordsStand(st, a)
+		return commandProblem(st, a)
 	}
 	return ""
 }
 
-// thumbStands reports, as actStands does, whether the person's 👍 is still there and was given after the comment.
-func thumbStands(st forge.PlanSnapshot, plan *state.Plan, by state.Person) string {
+// reactionProblem returns a reason unless the person's 👍 is still there and was given after the comment.
+func reactionProblem(st forge.PlanSnapshot, plan *state.Plan, by state.Person) string {
 	if slices.ContainsFunc(st.Comment.ThumbsUp, func(th forge.Reaction) bool {
 		return th.By.ID == by.ID && !th.At.Before(plan.PostedAt)
 	}) {
@@ -123,10 +123,10 @@ func thumbStands(st forge.PlanSnapshot, plan *state.Plan, by state.Person) strin
 	return state.RejectedRevoked
 }
 
-// tickStands reports, as actStands does, whether the person's tick is still there and nobody has changed a box since.
+// tickProblem returns a reason unless the person's tick is still there and no box was changed since.
 // GitHub names only the last editor, so a box that somebody else ticked again cannot be told from the person's own
 // tick.
-func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
+func tickProblem(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) string {
 	ticked := comment.Ticked(st.Comment.Body, plan.Hash)
 	switch editor := st.Comment.Editor; {
 	case !slices.Contains(ticked, a.Choice):
@@ -139,9 +139,9 @@ func tickStands(st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) stri
 	return ""
 }
 
-// wordsStand reports, as actStands does, whether the comment with the command is still there, unchanged. A comment that
+// commandProblem returns a reason unless the comment with the command is still there, unchanged. A comment that
 // became an approval by an edit is none: edits give no commands.
-func wordsStand(st forge.PlanSnapshot, a *state.Approval) string {
+func commandProblem(st forge.PlanSnapshot, a *state.Approval) string {
 	switch {
 	case a.Node == "": // given to an older version, which did not keep it
 		return ""

@@ -40,19 +40,19 @@ func (c *Checker) Recheck(ctx context.Context, w *step.Attempt, a *state.Approva
 	at := c.Now()
 	st, err := c.GitHub.PlanSnapshot(ctx, w.Repo, plan.CommentNode, a.Node, w.Task.Branch.Base)
 	if err != nil {
-		return "", fmt.Errorf("read what gave the approval: %w", err)
+		return "", fmt.Errorf("read the source of the approval: %w", err)
 	}
 	w.Base, w.BaseRead = st.Head, at
 	if a.Via == state.ViaBox {
-		return c.countedTickStands(ctx, st, plan, a)
+		return c.countedTickProblem(ctx, st, plan, a)
 	}
-	return actStands(st, plan, a), nil
+	return approvalProblem(st, plan, a), nil
 }
 
-// countedTickStands reports, as actStands does, whether a tick that counted is still there; other boxes no longer
+// countedTickProblem returns a reason unless a tick that counted is still there; other boxes no longer
 // matter. Everybody who can edit the comment may approve, so a box that they leave ticked, or tick again, is valid. A
 // bot may not approve: after an edit by another bot than errand, the author of the tick is unknown.
-func (c *Checker) countedTickStands(ctx context.Context, st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) (why string, err error) {
+func (c *Checker) countedTickProblem(ctx context.Context, st forge.PlanSnapshot, plan *state.Plan, a *state.Approval) (why string, err error) {
 	if !slices.Contains(comment.Ticked(st.Comment.Body, plan.Hash), a.Choice) {
 		return state.RejectedUnticked, nil
 	}

@@ -69,7 +69,7 @@ type Files interface {
 func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if t.Run == nil || t.Run.ID != w.Job.Run || t.Run.State != state.RunLaunching {
-		return step.Done(), nil // the task turned away
+		return step.Done(), nil // the task no longer needs this run
 	}
 	if at, err := s.underWay(ctx, w); err != nil {
 		return event.Event{}, err

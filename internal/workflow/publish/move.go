@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// Move puts the branch on the published head. It holds only if the branch is where we left it.
+// Move puts the branch on the published head. It succeeds only if the branch is where errand left it.
 func (s *Steps) Move(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
 	if _, err := w.MarkAttempted(ctx); err != nil {

@@ -162,8 +162,8 @@ func (s *Steps) branchState(ctx context.Context, w *step.Attempt) comment.Branch
 	return comment.BranchUnknown
 }
 
-// Minimise folds a superseded plan. It may be repeated.
-func (s *Steps) Minimise(ctx context.Context, w *step.Attempt) (event.Event, error) {
+// Minimize folds a superseded plan. It may be repeated.
+func (s *Steps) Minimize(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if node := w.Job.Args.Node; node != "" {
 		if err := s.GitHub.Minimize(ctx, w.Task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
 			return event.Event{}, fmt.Errorf("fold a superseded plan: %w", err)

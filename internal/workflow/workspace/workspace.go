@@ -32,8 +32,8 @@ var ErrNoSnapshot = errors.New("the snapshot is gone")
 // VMs gives each task its VM.
 type VMs interface {
 	// Acquire returns the task's VM, ready to be reached, and creates it if there is none. It may be called again after
-	// any failure. ErrNoVM means: wait; a *vm.LimitError says which limit is reached. A new VM of a task whose Wakes is
-	// a snapshot is created from that, or the error is ErrNoSnapshot; a VM that is off is switched on.
+	// any failure. ErrNoVM means: wait; a *vm.LimitError says which limit is reached. A new VM of a task whose
+	// WorkToRestore is a snapshot is created from that, or the error is ErrNoSnapshot; a VM that is off is switched on.
 	Acquire(ctx context.Context, t *state.Task) (state.VM, error)
 }
 
