@@ -74,6 +74,11 @@ func (a api) CommentAndHead(ctx context.Context, _ forge.Repo, node, branch stri
 }
 
 // CommitFiles reads the base commit of work; the walks' repository has no files.
-func (a api) CommitFiles(ctx context.Context, _ forge.Repo, _ string, _ []string) (forge.CommitFiles, error) {
-	return read(ctx, a, "read files", func() (forge.CommitFiles, error) { return forge.CommitFiles{}, nil })
+func (a api) CommitFiles(ctx context.Context, _ forge.Repo, _ string, _ []string) (map[string]string, error) {
+	return read(ctx, a, "read files", func() (map[string]string, error) { return nil, nil })
+}
+
+// FilePaths lists the files of the base commit.
+func (a api) FilePaths(ctx context.Context, _ forge.Repo, _ string) ([]string, error) {
+	return read(ctx, a, "list files", func() ([]string, error) { return nil, nil })
 }

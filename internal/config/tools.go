@@ -15,7 +15,7 @@ import (
 type Tools struct {
 	// Shell lists the command prefixes that agents may run in a shell: [git, go, make, npm run]. Commands that read
 	// files, text or system information, or that create, move and delete files, are always allowed. By default the list
-	// is git, the tools for which the root of the base branch has files (go for go.mod, npm for package.json), and the
+	// is git, the tools for which the base branch has files in any folder (go for go.mod, npm for package.json), and the
 	// commands of setup and check. The word all allows every command; a repository may use it only with the operator's
 	// permission.
 	Shell ShellList `yaml:"shell"`

@@ -9,23 +9,15 @@ import (
 // maxFiles is the maximum number of files per request.
 const maxFiles = 20
 
-// CommitFiles are files of a commit.
-type CommitFiles struct {
-	// Names are the names of the files and directories at the root.
-	Names []string
-	// Texts are the contents of the requested text files, by path. Files that do not exist, are binary, or are too
-	// large for one response are omitted.
-	Texts map[string]string
-}
-
-// CommitFiles returns the names at the root of a commit and the contents of at most 20 files, in one request.
-func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []string) (CommitFiles, error) {
+// CommitFiles returns the contents of at most 20 text files of a commit, by path, in one request. Files that do not
+// exist, are binary, or are too large for one response are omitted.
+func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []string) (map[string]string, error) {
 	if len(files) > maxFiles {
-		return CommitFiles{}, fmt.Errorf("read files of %s: %d files, but the maximum is %d", r.FullName(), len(files), maxFiles)
+		return nil, fmt.Errorf("read files of %s: %d files, but the maximum is %d", r.FullName(), len(files), maxFiles)
 	}
 	op, err := f.client.Read(ctx, r.Installation, "read files", r.FullName())
 	if err != nil {
-		return CommitFiles{}, err
+		return nil, err
 	}
 	vars := map[string]any{"owner": r.Owner, "name": r.Name, "root": commit + ":"}
 	var params, fields strings.Builder
@@ -35,32 +27,40 @@ func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []
 		vars[fmt.Sprintf("p%d", i)] = commit + ":" + p
 	}
 	query := "query($owner: String!, $name: String!, $root: String!" + params.String() + ") { repository(owner: $owner, name: $name) {" +
-		" root: object(expression: $root) { __typename ... on Tree { entries { name } } }" + fields.String() + " } }"
+		" root: object(expression: $root) { __typename }" + fields.String() + " } }"
 	var data struct {
-		Repository map[string]*fileNode `json:"repository"`
+		Repository map[string]*blobNode `json:"repository"`
 	}
 	if err := op.GraphQL(query, vars, &data); err != nil {
-		return CommitFiles{}, op.Wrap(err)
+		return nil, op.Wrap(err)
 	}
 	if data.Repository == nil || data.Repository["root"] == nil {
-		return CommitFiles{}, op.Deleted()
+		return nil, op.Deleted()
 	}
-	b := CommitFiles{Texts: map[string]string{}}
-	for _, e := range data.Repository["root"].Entries {
-		b.Names = append(b.Names, e.Name)
-	}
+	texts := map[string]string{}
 	for i, p := range files {
 		if n := data.Repository[fmt.Sprintf("f%d", i)]; n != nil && n.Type == "Blob" && n.Text != nil && !n.IsTruncated {
-			b.Texts[p] = *n.Text
+			texts[p] = *n.Text
 		}
 	}
-	return b, nil
+	return texts, nil
 }
 
-// fileNode is a file, or the directory at the root.
-type fileNode struct {
-	blobNode
-	Entries []struct {
-		Name string `json:"name"`
-	} `json:"entries"`
+// FilePaths returns the paths of the files of a commit, in one request. GitHub lists at most 100,000 files.
+func (f *Forge) FilePaths(ctx context.Context, r Repo, commit string) ([]string, error) {
+	op, err := f.client.Read(ctx, r.Installation, "list files", r.FullName())
+	if err != nil {
+		return nil, err
+	}
+	tree, _, err := op.GitHub.Git.GetTree(op.Ctx, r.Owner, r.Name, commit, true)
+	if err != nil {
+		return nil, op.Wrap(err)
+	}
+	var paths []string
+	for _, e := range tree.Entries {
+		if e.GetType() == "blob" {
+			paths = append(paths, e.GetPath())
+		}
+	}
+	return paths, nil
 }

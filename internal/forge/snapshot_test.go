@@ -198,7 +198,7 @@ func TestNoRelations(t *testing.T) {
 	}
 }
 
-// TestCommitFilesIsOneRequest checks that the names at the root and the contents of files are read in one request.
+// TestCommitFilesIsOneRequest checks that the contents of files are read in one request.
 func TestCommitFilesIsOneRequest(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
@@ -211,18 +211,31 @@ func TestCommitFilesIsOneRequest(t *testing.T) {
 	if n := w.Forge.Calls(forge.ForTask) - before; n != 1 {
 		t.Errorf("got %d requests", n)
 	}
-	for _, name := range []string{"AGENTS.md", "docs", "go.mod", "logo.png"} {
-		if !slices.Contains(got.Names, name) {
-			t.Errorf("%s is missing from %q", name, got.Names)
-		}
-	}
-	if diff := cmp.Diff(map[string]string{"AGENTS.md": "Be brief.\n", "docs/AGENTS.md": "Be long.\n"}, got.Texts); diff != "" {
+	if diff := cmp.Diff(map[string]string{"AGENTS.md": "Be brief.\n", "docs/AGENTS.md": "Be long.\n"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if bare := forgetest.Must(w.Forge.CommitFiles(t.Context(), w.Repo, head, nil))(t); !slices.Equal(bare.Names, got.Names) || len(bare.Texts) != 0 {
+	if bare := forgetest.Must(w.Forge.CommitFiles(t.Context(), w.Repo, head, nil))(t); len(bare) != 0 {
 		t.Errorf("without files: got %+v", bare)
 	}
 	if _, err := w.Forge.CommitFiles(t.Context(), w.Repo, "0123456789012345678901234567890123456789", nil); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("missing commit: %v", err)
+	}
+}
+
+// TestFilePaths checks that the paths of all files of a commit are listed, without directories.
+func TestFilePaths(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	head := forgetest.Must(w.As("octo").PushCommit(forgetest.FullName, simgithub.Commit{Branch: "main", Message: "x", Files: map[string]string{
+		"web/app/package.json": "{}\n", "api/go.mod": "module x\n",
+	}}))(t)
+	got := forgetest.Must(w.Forge.FilePaths(t.Context(), w.Repo, head))(t)
+	for path, want := range map[string]bool{"web/app/package.json": true, "api/go.mod": true, "web": false, "api": false} {
+		if slices.Contains(got, path) != want {
+			t.Errorf("got %q, want %s among them: %v", got, path, want)
+		}
+	}
+	if _, err := w.Forge.FilePaths(t.Context(), w.Repo, "0123456789012345678901234567890123456789"); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("missing commit: got %v, want ErrNotFound", err)
 	}
 }

@@ -18,8 +18,7 @@ func BaseCommands() []string {
 	}
 }
 
-// buildTools returns the build commands of a repository, by the name or pattern of a file at its root that implies
-// them.
+// buildTools returns the build commands of a repository, by the name or pattern of a file that implies them.
 func buildTools() []struct{ file, commands string } {
 	return []struct{ file, commands string }{
 		{"go.mod", "go gofmt goimports golangci-lint staticcheck"}, {"go.work", "go gofmt"},
@@ -38,12 +37,18 @@ func buildTools() []struct{ file, commands string } {
 const pythons = "python python3 pip pip3 pytest uv uvx tox ruff mypy black poetry"
 
 // DetectCommands returns the commands that a repository needs beyond [BaseCommands]: git, the build tools implied by
-// the files at its root, and those that its configured commands, such as go test ./..., call. The result is sorted,
-// without duplicates.
+// its files, given by their paths, and those that its configured commands, such as go test ./..., call. Files of other
+// projects, in folders such as node_modules, imply none. The result is sorted, without duplicates.
 func DetectCommands(files, commands []string) []string {
 	list := []string{"git"}
+	names := map[string]bool{}
+	for _, file := range files {
+		if !isForeign(file) {
+			names[path.Base(file)] = true
+		}
+	}
 	for _, t := range buildTools() {
-		if slices.ContainsFunc(files, func(f string) bool { ok, _ := path.Match(t.file, f); return ok }) {
+		if anyMatches(t.file, names) {
 			list = append(list, strings.Fields(t.commands)...)
 		}
 	}
@@ -58,6 +63,23 @@ func DetectCommands(files, commands []string) []string {
 	list = slices.DeleteFunc(list, func(c string) bool { return slices.Contains(BaseCommands(), c) })
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// isForeign reports whether a file belongs to another project, or is data of a test.
+func isForeign(file string) bool {
+	return slices.ContainsFunc(strings.Split(path.Dir(file), "/"), func(folder string) bool {
+		return slices.Contains([]string{"node_modules", "vendor", "third_party", "testdata"}, folder)
+	})
+}
+
+// anyMatches reports whether a name matches a pattern.
+func anyMatches(pattern string, names map[string]bool) bool {
+	for name := range names {
+		if ok, _ := path.Match(pattern, name); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // IsPlain reports whether a text can be an entry of a list: the first words of a command, separated by single spaces,

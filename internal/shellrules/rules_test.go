@@ -136,6 +136,10 @@ func TestFound(t *testing.T) {
 		"nothing":  {nil, nil, []string{"git"}},
 		"go":       {[]string{"go.mod", "Makefile"}, []string{"go test ./..."}, []string{"git", "go", "gofmt", "goimports", "golangci-lint", "make", "staticcheck"}},
 		"commands": {nil, []string{"A=b ./x.sh --all && cat y", "timeout 5 bin/z", "$X", "sh -c 'q r'"}, []string{"./x.sh", "bin/z", "git", "q"}},
+		"monorepo": {
+			[]string{"README.md", "services/api/go.mod", "web/app/package.json", "web/node_modules/x/Gemfile", "api/vendor/y/Cargo.toml", "testdata/pom.xml", "makefiles/x"}, nil,
+			[]string{"corepack", "git", "go", "gofmt", "goimports", "golangci-lint", "node", "npm", "npx", "pnpm", "staticcheck", "yarn"},
+		},
 		"patterns": {[]string{"build.gradle.kts"}, nil, []string{"./gradlew", "git", "gradle", "java", "javac"}},
 	}
 	for name, tc := range tests {

@@ -81,16 +81,22 @@ func (s *Steps) ticket(t *state.Task, repoSettings settings.Settings, v trust.Vi
 // base reads the commit at which the work begins: its guidance for agents, and the build files from which the commands
 // that agents may call are detected, unless the settings list them.
 func (s *Steps) base(ctx context.Context, w *step.Attempt, st *event.Start) error {
-	if st.Branch.BaseSHA == "" || st.Settings.Shell.Set && len(st.Settings.Guidance) == 0 {
+	if st.Branch.BaseSHA == "" {
 		return nil
 	}
-	base, err := s.GitHub.CommitFiles(ctx, w.Repo, st.Branch.BaseSHA, st.Settings.Guidance)
-	if err != nil {
-		return fmt.Errorf("read the base branch's instructions for agents and its build files: %w", err)
+	if len(st.Settings.Guidance) > 0 {
+		texts, err := s.GitHub.CommitFiles(ctx, w.Repo, st.Branch.BaseSHA, st.Settings.Guidance)
+		if err != nil {
+			return fmt.Errorf("read the base branch's instructions for agents: %w", err)
+		}
+		st.Context.Guidance = s.guidance(st.Settings.Guidance, texts)
 	}
-	st.Context.Guidance = s.guidance(st.Settings.Guidance, base.Texts)
 	if !st.Settings.Shell.Set {
-		st.Settings.Shell.Commands = shellrules.DetectCommands(base.Names, step.Commands(st.Settings))
+		paths, err := s.GitHub.FilePaths(ctx, w.Repo, st.Branch.BaseSHA)
+		if err != nil {
+			return fmt.Errorf("list the base branch's build files: %w", err)
+		}
+		st.Settings.Shell.Commands = shellrules.DetectCommands(paths, step.Commands(st.Settings))
 	}
 	return nil
 }
