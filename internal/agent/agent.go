@@ -54,9 +54,6 @@ type Capabilities struct {
 	Helpers []string
 }
 
-// DefaultMaxTurns is the limit on model calls of a run whose [Spec] sets none.
-const DefaultMaxTurns = 30
-
 // Spec describes a run.
 type Spec struct {
 	// WorkDir is the checkout, Home the agent's home directory, and RunDir a directory of this run only, outside the
@@ -78,7 +75,7 @@ type Spec struct {
 	Shell []string
 	// MCP is a server configuration ({"mcpServers": …}); Schema a JSON schema for the final answer.
 	MCP, Schema json.RawMessage
-	// MaxTurns bounds the model calls; 0 means [DefaultMaxTurns].
+	// MaxTurns bounds the model calls; 0 means no limit.
 	MaxTurns int
 	// MaxUSD bounds the cost as the agent estimates it; 0 means no bound.
 	MaxUSD float64

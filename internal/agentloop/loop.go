@@ -123,7 +123,7 @@ func (l *loop) work(ctx context.Context, prompt string) error {
 	if err := l.sess.add(anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))); err != nil {
 		return err
 	}
-	for l.turns < l.set.MaxTurns {
+	for l.set.MaxTurns == 0 || l.turns < l.set.MaxTurns {
 		answer, err := l.callModel(ctx)
 		if err != nil {
 			return err

@@ -278,7 +278,7 @@ func TestSettingsAndPolicy(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
 	c.Limits.Cost, c.Repository.Draft, c.Timing.Gather, c.Keep.AfterEnd = 2.5, true, time.Second, time.Hour
-	if s := c.Settings(); s.Limits.MicroUSD != 2_500_000 || !s.Draft || s.Limits.Turns != 30 {
+	if s := c.Settings(); s.Limits.MicroUSD != 2_500_000 || !s.Draft || s.Limits.Turns != 0 {
 		t.Errorf("settings = %+v", s)
 	}
 	if p := c.Policy(); p.Gather != time.Second || p.KeepAfterEnd != time.Hour || p.IdleVM == 0 || p.MaxAttempts == 0 {

@@ -179,9 +179,7 @@ func (c *RepoCommand) UnmarshalYAML(unmarshal func(any) error) error {
 
 // apply lowers limits; a repository cannot raise them.
 func (l RepoLimits) apply(to *settings.Limits) {
-	if l.Turns > 0 {
-		to.Turns = min(to.Turns, l.Turns)
-	}
+	lower(&to.Turns, l.Turns)
 	if l.Duration > 0 {
 		to.Duration = min(to.Duration, l.Duration)
 	}
@@ -200,7 +198,7 @@ func (l RepoLimits) apply(to *settings.Limits) {
 }
 
 // lower reduces a limit to most, where 0 means no limit.
-func lower(to *int64, most int64) {
+func lower[N int | int64](to *N, most N) {
 	if most > 0 && (*to == 0 || most < *to) {
 		*to = most
 	}

@@ -14,7 +14,23 @@ import (
 
 // operator is what the operator set for every repository.
 func operator() settings.Settings {
-	return config.Default().Settings()
+	c := config.Default()
+	c.Limits.Turns = 30
+	return c.Settings()
+}
+
+// TestRepositoriesLimitTurnsThatTheOperatorDoesNot: the default of limits.turns, no limit, can be lowered.
+func TestRepositoriesLimitTurnsThatTheOperatorDoesNot(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"limits: {turns: 40}\n": 40, "limits: {cost: 1}\n": 0} {
+		got, err := config.ParseRepo([]byte(text), config.Default().Settings(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Limits.Turns != want {
+			t.Errorf("%q: got %d turns, want %d", text, got.Limits.Turns, want)
+		}
+	}
 }
 
 func TestParseRepo(t *testing.T) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/errand-bot/errand/internal/modelapi"
@@ -66,6 +67,12 @@ func (c Config) Subscribed() map[string]bool {
 		}
 	}
 	return out
+}
+
+// SubscriptionTurns returns the maximum number of model calls of a run that is paid by subscription.
+func (c Config) SubscriptionTurns() int {
+	const most = 200
+	return cmp.Or(c.Limits.Turns, most)
 }
 
 // allSubscribed reports whether all providers that agents may use have subscriptions.

@@ -155,7 +155,7 @@ func (c Config) limitProblems(r *report) {
 
 // mayBeZero reports whether a key can be set to 0, which turns it off.
 func mayBeZero(key string) bool {
-	return slices.Contains([]string{"limits.checks", "timing.gather", "keep.after_end"}, key)
+	return slices.Contains([]string{"limits.checks", "limits.turns", "timing.gather", "keep.after_end"}, key)
 }
 
 func (d Repository) problems(r *report) {

@@ -50,6 +50,8 @@ type Config struct {
 	Providers map[string]string
 	// Subscribed marks providers that are paid by subscription: caps on cost do not apply to them.
 	Subscribed map[string]bool
+	// SubscriptionTurns is the maximum number of turns of a run that is paid by subscription.
+	SubscriptionTurns int
 	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns
 	// with stars; it may be nil.
 	Submodules func(repo string) []string
@@ -120,7 +122,8 @@ func New(cfg Config) *Steps {
 	}
 	runs := &launch.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals, Redact: cfg.Redact,
-		Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed, Held: cfg.Held,
+		Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed,
+		SubscriptionTurns: cfg.SubscriptionTurns, Held: cfg.Held,
 		Gate: cfg.Gate, Memory: cfg.Memory, Now: cfg.Now,
 	}
 	s.table = map[state.JobKind]do{

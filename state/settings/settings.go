@@ -116,7 +116,7 @@ type Command struct {
 
 // Limits limit a task. A repository's limits count only up to the operator's.
 type Limits struct {
-	Turns        int           `json:"turns" yaml:"turns"`                 // per run
+	Turns        int           `json:"turns" yaml:"turns"`                 // per run; 0 leaves it to the cap on cost
 	Duration     time.Duration `json:"duration" yaml:"duration"`           // agent activity per task
 	PlanDuration time.Duration `json:"plan_duration" yaml:"plan_duration"` // of one planning run
 	Stall        time.Duration `json:"stall" yaml:"stall"`
@@ -140,7 +140,7 @@ func Default() Settings {
 		Title:    "{task}",
 		Publish:  PublishAtOnce,
 		Limits: Limits{
-			Turns: 30, Duration: 2 * time.Hour, PlanDuration: 30 * time.Minute, Stall: 10 * time.Minute,
+			Duration: 2 * time.Hour, PlanDuration: 30 * time.Minute, Stall: 10 * time.Minute,
 			MicroUSD: 10_000_000, Remind: 3 * 24 * time.Hour, Expire: 14 * 24 * time.Hour, Checks: 3,
 		},
 	}

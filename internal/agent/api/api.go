@@ -7,7 +7,6 @@
 package api
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ func (a *adapter) Command(s agent.Spec) (agent.Cmd, error) {
 	settings, err := json.MarshalIndent(wire.Settings{
 		WorkDir: s.WorkDir, Home: s.Home, Model: s.Model, System: s.System,
 		Resume: s.Resume, Session: s.Session, Shell: s.Shell, Deny: s.Deny, Schema: s.Schema, MCP: s.MCP,
-		MaxTurns: cmp.Or(s.MaxTurns, agent.DefaultMaxTurns), BaseURL: s.BaseURL, Token: s.RunToken,
+		MaxTurns: s.MaxTurns, BaseURL: s.BaseURL, Token: s.RunToken,
 	}, "", "  ")
 	if err != nil {
 		return agent.Cmd{}, fmt.Errorf("api command: %w", err)

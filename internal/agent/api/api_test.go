@@ -52,7 +52,7 @@ func TestCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := wire.Settings{
-		WorkDir: "/vm/work", Home: "/vm/home", Model: "claude-opus-4-8", System: "rules", Session: fullSpec().Session, MaxTurns: agent.DefaultMaxTurns,
+		WorkDir: "/vm/work", Home: "/vm/home", Model: "claude-opus-4-8", System: "rules", Session: fullSpec().Session,
 		BaseURL: fullSpec().BaseURL, Token: "the-token", Shell: fullSpec().Shell, Deny: fullSpec().Deny, MCP: got.MCP,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(got.MCP) == 0 {

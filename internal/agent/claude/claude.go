@@ -8,7 +8,6 @@ package claude
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,8 +67,10 @@ func (c *adapter) Command(s agent.Spec) (agent.Cmd, error) {
 	cmd.Argv = append(cmd.Argv, "-p", "--output-format", "stream-json", "--verbose",
 		"--model", s.Model,
 		"--setting-sources", "", "--strict-mcp-config",
-		"--settings", in("settings.json"), "--mcp-config", in("mcp.json"),
-		"--max-turns", strconv.Itoa(cmp.Or(s.MaxTurns, agent.DefaultMaxTurns)))
+		"--settings", in("settings.json"), "--mcp-config", in("mcp.json"))
+	if s.MaxTurns > 0 {
+		cmd.Argv = append(cmd.Argv, "--max-turns", strconv.Itoa(s.MaxTurns))
+	}
 	rules, err := cli.ShellRules(s)
 	if err != nil {
 		return agent.Cmd{}, fmt.Errorf("claude command: %w", err)

@@ -6,7 +6,6 @@
 package command
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,7 +61,6 @@ func (c *adapter) Command(s agent.Spec) (agent.Cmd, error) {
 		"ERRAND_STEP":        s.Step,
 		"ERRAND_MODEL":       s.Model,
 		"ERRAND_WORKDIR":     s.WorkDir,
-		"ERRAND_MAX_TURNS":   strconv.Itoa(cmp.Or(s.MaxTurns, agent.DefaultMaxTurns)),
 		"ERRAND_SYSTEM_FILE": rules,
 		"ERRAND_MODEL_URL":   s.BaseURL,
 		"ERRAND_MODEL_TOKEN": s.RunToken,
@@ -71,6 +69,9 @@ func (c *adapter) Command(s agent.Spec) (agent.Cmd, error) {
 		if value != "" {
 			env[name] = value
 		}
+	}
+	if s.MaxTurns > 0 {
+		env["ERRAND_MAX_TURNS"] = strconv.Itoa(s.MaxTurns)
 	}
 	return agent.Cmd{
 		Argv:  preset(c.program.Command),

@@ -23,6 +23,9 @@ import (
 	"github.com/errand-bot/errand/internal/agent/cli"
 )
 
+// unlimitedTurns is the program's value for no limit on turns.
+const unlimitedTurns = -1
+
 // Name is the name of the adapter in the configuration, and DefaultGeminiModel its model if the configuration
 // sets none.
 const (
@@ -144,7 +147,7 @@ func (g *adapter) settings(s agent.Spec) ([]byte, error) {
 		"privacy":     section{"usageStatisticsEnabled": false},
 		"telemetry":   section{"enabled": false},
 		"general":     section{"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": attempts},
-		"model":       section{"maxSessionTurns": cmp.Or(s.MaxTurns, agent.DefaultMaxTurns)},
+		"model":       section{"maxSessionTurns": cmp.Or(s.MaxTurns, unlimitedTurns)},
 		"context":     section{"includeDirectoryTree": false},
 		"tools":       section{"core": tools},
 		"hooksConfig": section{"enabled": s.Shell != nil},

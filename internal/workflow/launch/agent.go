@@ -37,7 +37,10 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 	if err != nil {
 		return runner.Spec{}, fmt.Errorf("write the prompt: %w", err)
 	}
-	turns := turnsOf(t, l)
+	turns := s.turnLimit(t, l.Adapter)
+	if l.IsRepair && (turns == 0 || turns > repairTurns) {
+		turns = repairTurns
+	}
 	l.TurnLimit, l.MaxTurns = turns, hardTurns(adapter.Capabilities(), turns)
 	session := "" // a resumed session keeps its id
 	if resume == "" {

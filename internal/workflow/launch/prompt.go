@@ -19,7 +19,7 @@ import (
 // prompt writes the agent's prompt. If no session is resumed, the prompt contains the conversation so far.
 func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) (prompts.Prompt, error) {
 	t := w.Task
-	d := prompts.Data{Task: s.promptTask(t), Issue: s.promptIssue(t)}
+	d := prompts.Data{Task: s.promptTask(t, s.turnLimit(t, l.Adapter)), Issue: s.promptIssue(t)}
 	d.Task.LargeFiles = ws.Place.LargeFiles
 	for _, x := range t.Context.Withheld {
 		d.Withheld = append(d.Withheld, fmt.Sprintf("a text by @%s: %s", x.By.Login, x.Reason))
@@ -58,11 +58,7 @@ func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Works
 	return prompts.Render(string(t.Run.Kind), d)
 }
 
-func (s *Steps) promptTask(t *state.Task) prompts.Task {
-	turns := t.Turns
-	if turns == 0 {
-		turns = t.Settings.Limits.Turns
-	}
+func (s *Steps) promptTask(t *state.Task, turns int) prompts.Task {
 	p := prompts.Task{
 		Owner: t.Repo.Owner, Repo: t.Repo.Name, Issue: t.Key.Issue, Run: t.Run.Seq, Base: t.Branch.Base, Branch: t.Branch.Name,
 		Subject: naming.SubjectForm(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0), MergeCommits: t.Settings.MergeCommits,

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"github.com/errand-bot/errand/internal/agent"
 	"github.com/errand-bot/errand/state"
 )
@@ -42,23 +43,22 @@ func resumable(t *state.Task, vm state.VM, a agent.Adapter) string {
 	return t.Run.Session
 }
 
-// turnsOf returns the limit on turns that is passed to the run's agent.
-func turnsOf(t *state.Task, l *state.Launch) int {
-	turns := t.Turns
-	if turns == 0 {
-		turns = t.Settings.Limits.Turns
-	}
-	if l.IsRepair {
-		turns = min(turns, repairTurns)
+// turnLimit returns the limit on turns of the task's next run by an adapter, 0 for none: the one that a person gave,
+// otherwise that of the settings. On a subscription, where calls cost nothing and so no cap on cost ends a run, the
+// settings can only lower [Config.SubscriptionTurns].
+func (s *Steps) turnLimit(t *state.Task, adapter string) int {
+	turns := cmp.Or(t.Turns, t.Settings.Limits.Turns)
+	if t.Turns == 0 && s.Subscribed[s.Providers[adapter]] && (turns == 0 || turns > s.SubscriptionTurns) {
+		return s.SubscriptionTurns
 	}
 	return turns
 }
 
-// hardTurns returns how many answers of the model the gateway allows a run with so many turns, whether or not the
-// program on the VM obeys its own limit. For a program without a limit it is the number itself. For the others it is
+// hardTurns returns how many answers of the model the gateway allows a run with that limit, whether or not the program
+// on the VM obeys it; 0 means any number. For a program without a limit it is the number itself. For the others it is
 // higher than an honest one needs: requests for titles, for a shorter conversation or by sub-agents are answered, too.
 func hardTurns(can agent.Capabilities, turns int) int {
-	if can.NoTurnLimit {
+	if can.NoTurnLimit || turns == 0 {
 		return turns
 	}
 	return 2*turns + 10
