@@ -32,6 +32,7 @@ type Order struct {
 	// MicroUSD is the addition by `budget +5`, in millionths of a US dollar, Tokens that by `budget +500k tokens`.
 	MicroUSD int64  `json:"micro_usd,omitempty"`
 	Tokens   int64  `json:"tokens,omitempty"`
-	Arg      string `json:"arg,omitempty"` // model NAME, create pr KEY-123, the command nearest to an unknown word
+	VMHours  int    `json:"vm_hours,omitempty"` // budget +12h
+	Arg      string `json:"arg,omitempty"`      // model NAME, create pr KEY-123, the command nearest to an unknown word
 	Text     string `json:"text,omitempty"`
 }

@@ -90,4 +90,4 @@ const (
 const VMDiskFull = "disk_full"
 
 // HintVMHours is the hint for a task whose VM hours are used up.
-const HintVMHours = "Its work is saved. The operator can raise `limits.vm_hours`; then comment `retry` to continue from here."
+const HintVMHours = "Its work is saved. Comment `budget +12h` to give the task 12 more VM hours and continue."

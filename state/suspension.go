@@ -123,6 +123,15 @@ func (v VM) PaidUntil(now time.Time) time.Time {
 	return v.CreatedAt.Add(v.Hours(now))
 }
 
+// VMTime returns the paid VM time that the task may use: the operator's limit and the hours that people added. 0 means
+// no limit.
+func (t *Task) VMTime(limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return limit + time.Duration(t.MoreVMHours)*time.Hour
+}
+
 // VMUse is the total use of a task's VMs: paid time and cost.
 type VMUse struct {
 	VMs      int

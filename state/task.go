@@ -108,9 +108,10 @@ type TaskPlans struct {
 // TaskOrders holds the choices of people for the next runs.
 type TaskOrders struct {
 	Model        string `json:"model,omitempty"`
-	Turns        int    `json:"turns,omitempty"`  // replaces Limits.Turns
-	IgnoreLimits bool   `json:"insist,omitempty"` // after `retry`: the next run ignores a known limit of the model provider
-	Fresh        bool   `json:"fresh,omitempty"`  // the next launch takes a new VM and session
+	Turns        int    `json:"turns,omitempty"`         // replaces Limits.Turns
+	IgnoreLimits bool   `json:"insist,omitempty"`        // after `retry`: the next run ignores a known limit of the model provider
+	Fresh        bool   `json:"fresh,omitempty"`         // the next launch takes a new VM and session
+	MoreVMHours  int    `json:"more_vm_hours,omitempty"` // by `budget +12h`, in addition to the operator's limit
 	// UnattendedLaunches counts launches since the last action of a person with write access.
 	UnattendedLaunches int `json:"unasked,omitempty"`
 }

@@ -40,7 +40,7 @@ func TestHeavyFaultsAreNoticed(t *testing.T) {
 	got = append(got, b.bad...)
 	b.mu.Unlock()
 	want := []string{
-		"px wide", "the focus is not to be seen", "the Tab key does not reach it", "console.error", "loud", "exception", "thrown", "answer 404",
+		"px wide", "the focus is not to be seen", "the Tab key does not reach it", "console.error", "loud", "exception", "thrown", "answered 404",
 	}
 	if b.axeSource != "" {
 		want = append(want, "serious: color-contrast", "critical: label", "critical: image-alt")

@@ -181,7 +181,7 @@ func (p post) failed() string {
 // howToContinue returns how to continue a failed task, unless the hint says so.
 func (p post) howToContinue(hint string) string {
 	switch budget := p.t.End != nil && p.t.End.Class == state.ClassBudget; {
-	case budget, command.IsIn(hint, "retry fresh"): // the hint has the only way to continue
+	case budget, command.IsIn(hint, "budget"), command.IsIn(hint, "retry fresh"): // the hint has the only way to continue
 		return "To end the task instead, write " + p.v.say("cancel") + "."
 	case command.IsIn(hint, "retry"):
 		return "To start again on a new VM, write " + p.v.say("retry fresh") + "."

@@ -52,6 +52,7 @@ func everything() map[string]said {
 		"reply/issue_failed":  {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, By: writer, Items: []string{"2"}, Text: "GitHub did not answer."}},
 		"reply/subscription":  {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyStatus, By: writer}},
 		"reply/raised_tokens": {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyBudgetRaised, By: writer}},
+		"reply/budget_hours":  {with(func(t *state.Task) { implementing(t); t.MoreVMHours = 12 }), state.Post{Kind: state.PostReply, Reason: state.ReplyBudgetRaised, By: writer}},
 		"reply/budget_tokens": {with(overCap), state.Post{Kind: state.PostReply, Reason: state.ReplyBudgetRaised, By: writer}},
 		"ended_merged":        {with(merged), state.Post{Kind: state.PostEnded, OnPR: true}},
 		"ended_vms":           {with(func(t *state.Task) { parked(t); merged(t); t.VMs = manyVMs() }), state.Post{Kind: state.PostEnded, OnPR: true}},

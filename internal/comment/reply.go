@@ -48,7 +48,7 @@ func (p post) replyWords() string {
 	case state.ReplyTooLate:
 		return fmt.Sprintf("It is too late to replan: the task is %s. Describe in a comment what should be different, or end the task with %s.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyBudgetRaised:
-		return newCap(p.t.Money)
+		return newCap(p.t)
 	case state.ReplyNoBudget:
 		return noBudget(v, p.t.Money)
 	case state.ReplyModelSet:
@@ -174,13 +174,17 @@ func noBudget(v View, m state.Money) string {
 }
 
 // newCap returns the new cap of the task.
-func newCap(m state.Money) string {
+func newCap(t *state.Task) string {
+	m, hours := t.Money, ""
+	if t.MoreVMHours > 0 {
+		hours = fmt.Sprintf(" It may use %s more than the operator's limit.", words.Many(t.MoreVMHours, "VM hour"))
+	}
 	if m.Free() {
-		return fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens()))
+		return fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens())) + hours
 	}
 	s := fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(m.CapMicroUSD), words.Spent(m))
 	if m.CapTokens > 0 {
 		s += fmt.Sprintf(" It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens()))
 	}
-	return s
+	return s + hours
 }

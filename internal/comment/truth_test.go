@@ -61,7 +61,8 @@ func TestHintIsNotRepeated(t *testing.T) {
 		"retry fresh":    {"Comment `retry fresh` to do the work again on a new VM.", 0, 1, 1},
 		"both":           {"Comment `retry` to continue from here, or `retry fresh` for a new VM.", 1, 1, 1},
 		"more turns":     {"Write `retry turns=60` to let it go on for longer.", 1, 1, 1},
-		"saved already":  {state.HintVMHours, 1, 1, 1},
+		"saved already":  {"Its work is saved. Raise the limit, then comment `retry`.", 1, 1, 1},
+		"more hours":     {state.HintVMHours, 0, 0, 1},
 		"something else": {"Name another model with `model NAME`.", 1, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -198,7 +198,7 @@ type Limits struct {
 	// those in which a base image is baked.
 	VMs int `yaml:"vms"`
 	// VMHours is the maximum number of started VM hours of a task (Hetzner only). At the limit the task fails and its
-	// work is kept; `retry` continues it once the limit is raised.
+	// work is kept; `budget +12h` adds hours and continues it.
 	VMHours int `yaml:"vm_hours"`
 	// VMCreates is the maximum number of VMs created per hour (Hetzner only).
 	VMCreates int `yaml:"vm_creates"`
@@ -290,7 +290,7 @@ func Default() Config {
 		Egress:   Egress{Allow: egress.Registries()},
 		Limits: Limits{
 			Turns: s.Limits.Turns, Duration: s.Limits.Duration, PlanDuration: s.Limits.PlanDuration, Stall: s.Limits.Stall,
-			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, VMHours: 6, VMCreates: 10, VMCostPerDay: 5, VMCostPerMonth: 50,
+			Cost: 10, CostPerDay: 50, CostPerMonth: 500, VMs: 3, VMHours: 24, VMCreates: 10, VMCostPerDay: 5, VMCostPerMonth: 50,
 			Remind: s.Limits.Remind, Expire: s.Limits.Expire, Checks: s.Limits.Checks,
 		},
 		Gate: Gate{MaxPaths: pushgate.DefaultMaxPaths, MaxBytes: pushgate.DefaultMaxBytes},

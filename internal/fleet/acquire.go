@@ -127,9 +127,13 @@ func (f *Fleet) findOrCreateIntent(ctx context.Context, spec AcquireSpec) (inten
 			return intent{Row: row}, asNoCapacity(err)
 		}
 	}
-	row, err := f.rows.Intend(ctx, in, f.caps())
+	caps, err := f.caps(ctx, in.Task)
+	if err != nil {
+		return intent{}, err
+	}
+	row, err := f.rows.Intend(ctx, in, caps)
 	if f.standby.makeRoom(ctx, rows, err) {
-		row, err = f.rows.Intend(ctx, in, f.caps())
+		row, err = f.rows.Intend(ctx, in, caps)
 	}
 	if errors.Is(err, vm.ErrOver) { // another caller was faster
 		return intent{Row: vm.Row{Gen: gen}}, errRowEnded

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/vm"
 )
 
@@ -22,12 +23,23 @@ type core struct {
 	changed  chan struct{} // closed and replaced when a row changes
 }
 
-// caps returns the caps for this provider. VMs that cost nothing are only limited in number.
-func (c *core) caps() vm.Caps {
-	if _, ok := c.asMarket(); ok {
-		return c.cfg.Caps
+// caps returns the caps for a VM of the task, which may be zero. VMs that cost nothing are only limited in number.
+func (c *core) caps(ctx context.Context, task state.TaskKey) (vm.Caps, error) {
+	if _, ok := c.asMarket(); !ok {
+		return vm.Caps{VMs: c.cfg.Caps.VMs}, nil
 	}
-	return vm.Caps{VMs: c.cfg.Caps.VMs}
+	caps := c.cfg.Caps
+	if caps.PerTask <= 0 || task.IsZero() {
+		return caps, nil
+	}
+	t, err := c.store.Task(ctx, task)
+	if err != nil {
+		return vm.Caps{}, err
+	}
+	if t != nil {
+		caps.PerTask = t.VMTime(caps.PerTask)
+	}
+	return caps, nil
 }
 
 func (c *core) asMarket() (Market, bool) {

@@ -59,7 +59,7 @@ func (p *standby) survivesRelease(ctx context.Context, name string) (bool, error
 		return false, nil
 	}
 	var limit *vm.LimitError
-	if err := p.rows.SpanAllowed(ctx, row, p.caps()); errors.As(err, &limit) {
+	if err := p.mayRunOn(ctx, row); errors.As(err, &limit) {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -82,7 +82,16 @@ func (p *standby) spanAllowed(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return p.rows.SpanAllowed(ctx, row, p.caps())
+	return p.mayRunOn(ctx, row)
+}
+
+// mayRunOn returns a *vm.LimitError if the caps forbid another paid span of the row's VM.
+func (p *standby) mayRunOn(ctx context.Context, row vm.Row) error {
+	caps, err := p.caps(ctx, row.Task)
+	if err != nil {
+		return err
+	}
+	return p.rows.SpanAllowed(ctx, row, caps)
 }
 
 // insuredVM finds a VM among the n oldest ones that are parked for a task and cost money.
@@ -137,7 +146,11 @@ func (p *standby) isSuitable(ctx context.Context, row vm.Row, spec AcquireSpec) 
 func (p *standby) rebuildIntent(ctx context.Context, in vm.Intent, spare vm.Row) (vm.Row, error) {
 	in.Rebuilds = spare.Name
 	p.inventory.dropCached(spare.Name)
-	return p.rows.Intend(ctx, in, p.caps())
+	caps, err := p.caps(ctx, in.Task)
+	if err != nil {
+		return vm.Row{}, err
+	}
+	return p.rows.Intend(ctx, in, caps)
 }
 
 // makeRoom frees a slot after the cap on VMs was reached: of a standby VM, of one that must be deleted anyway, or of

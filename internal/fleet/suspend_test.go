@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -168,6 +169,52 @@ func TestInsurance(t *testing.T) {
 	want("its hours are used up", first.Name, false)
 	c.pass(24 * time.Hour)
 	want("it was long ago", first.Name, false)
+}
+
+// moreHours is a store whose tasks were given more VM hours, except for those that do not exist.
+type moreHours struct {
+	fleet.Store
+	hours   int
+	missing state.TaskKey
+}
+
+func (s moreHours) Task(_ context.Context, key state.TaskKey) (*state.Task, error) {
+	if key == s.missing {
+		return nil, nil
+	}
+	return &state.Task{Key: key, TaskOrders: state.TaskOrders{MoreVMHours: s.hours}}, nil
+}
+
+// TestHoursOfATaskCanBeRaised: a task that people gave more VM hours may use them for its VM's next hours and for its
+// next VM; other tasks may not.
+func TestHoursOfATaskCanBeRaised(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		task  state.TaskKey
+		hours int
+		want  bool
+	}{
+		"no more":        {shopTask, 0, false},
+		"one more":       {shopTask, 1, true},
+		"another task's": {otherTask, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _, c, _ := newShopFleet(t, func(c *fleet.Config) {
+				c.Caps.PerTask, c.Store = time.Hour, moreHours{c.Store, test.hours, otherTask}
+			})
+			first := get(t, f, fleet.AcquireSpec{Task: test.task, Owner: "a"})
+			c.pass(50 * time.Minute)
+			if err := f.SpanAllowed(t.Context(), first.Name); (err == nil) != test.want {
+				t.Errorf("another hour: got %v, want it allowed: %v", err, test.want)
+			}
+			_, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: test.task, Owner: "b"})
+			var limit *vm.LimitError
+			if errors.As(err, &limit) == test.want || test.want && err != nil || !test.want && limit.Limit != vm.LimitVMHours {
+				t.Errorf("another VM: got %v, want it allowed: %v", err, test.want)
+			}
+		})
+	}
 }
 
 func TestMargin(t *testing.T) {

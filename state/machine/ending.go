@@ -257,10 +257,18 @@ func raiseBudget(c *change) {
 	if m := &c.t.Money; m.CapTokens > 0 { // otherwise there is no cap to raise
 		m.CapTokens += c.o.Tokens
 	}
+	c.t.MoreVMHours += c.o.VMHours
 	c.reply(state.ReplyBudgetRaised)
-	n := len(c.t.Runs)
-	atCap := c.t.End != nil && c.t.End.Class == state.ClassBudget || n > 0 && c.t.Runs[n-1].Status == state.StatusBudget
-	if c.t.Phase == state.PhaseFailed && atCap {
+	if c.t.Phase == state.PhaseFailed && endedAtCap(c) {
 		c.resumePhase("@" + c.e.By.Login + " raised the cap")
 	}
+}
+
+// endedAtCap reports whether the task failed at the cap that a command raises.
+func endedAtCap(c *change) bool {
+	if c.o.VMHours > 0 {
+		return c.t.End != nil && c.t.End.Class == state.ClassVMHours
+	}
+	n := len(c.t.Runs)
+	return c.t.End != nil && c.t.End.Class == state.ClassBudget || n > 0 && c.t.Runs[n-1].Status == state.StatusBudget
 }

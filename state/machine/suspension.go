@@ -233,15 +233,15 @@ func scheduleSpanCheck(c *change) {
 // checkNextSpan stops the run of a task whose VM may not have another span: its hours are used up, or Waiting says that the
 // money for VMs is. The VM is suspended next.
 func checkNextSpan(c *change) {
-	used, w := c.t.VMUse(c.e.Now).Hours, c.e.Waiting()
-	exceeded := c.p.VMHours > 0 && used+c.t.VM.Paid > c.p.VMHours
+	used, w, most := c.t.VMUse(c.e.Now).Hours, c.e.Waiting(), c.t.VMTime(c.p.VMHours)
+	exceeded := most > 0 && used+c.t.VM.Paid > most
 	if !exceeded && w == nil || c.t.Run == nil || c.t.Run.State != state.RunActive {
 		scheduleSpanCheck(c)
 		return
 	}
 	if exceeded {
 		c.dropRun("the task's VM hours are used up")
-		c.fail(state.End{Reason: fmt.Sprintf("the task's VM hours are used up (%s of %s)", state.FormatDuration(used), state.FormatDuration(c.p.VMHours)), Hint: state.HintVMHours, Class: state.ClassVMHours})
+		c.fail(state.End{Reason: fmt.Sprintf("the task's VM hours are used up (%s of %s)", state.FormatDuration(used), state.FormatDuration(most)), Hint: state.HintVMHours, Class: state.ClassVMHours})
 		return
 	}
 	c.dropRun(w.Detail)

@@ -3,6 +3,8 @@ package vm
 import (
 	"fmt"
 	"time"
+
+	"github.com/errand-bot/errand/state"
 )
 
 // SleepAt returns the time at which suspending an idle VM must begin, so that the VM is deleted just before its next
@@ -139,7 +141,7 @@ func (e *LimitError) Hint() string {
 	case LimitVMs:
 		return "It starts automatically when a VM is free; raise `limits.vms` to have more at once."
 	case LimitVMHours:
-		return "Its work is saved. Raise `limits.vm_hours`, then comment `retry`."
+		return state.HintVMHours
 	default:
 		return fmt.Sprintf("It continues automatically at %s; raise `%s` to continue sooner.", e.Until.UTC().Format("2 Jan 15:04 UTC"), e.Limit)
 	}

@@ -34,6 +34,7 @@ var (
 	choiceWord = regexp.MustCompile(`^[1-9]$`)
 	withWord   = regexp.MustCompile(`(?i)(?:^|[\s,])with:`)
 	moneyWord  = regexp.MustCompile(`^\+? ?\$?(\d{1,12})(?:\.(\d{1,6}))?\$?$`)
+	hoursWord  = regexp.MustCompile(`(?i)^\+? ?(\d{1,4}) ?(?:h|(?:vm )?hours?)$`)
 	tokensWord = regexp.MustCompile(`(?i)^\+? ?(\d{1,12})(k|m)? ?tokens?$`)
 	modelWord  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$`)
 	keyWord    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*-[0-9]+$`)
@@ -105,7 +106,7 @@ func readReplan(args, tail string) (state.Order, match) {
 func readBudget(args, tail string) (state.Order, match) {
 	m := moneyWord.FindStringSubmatch(trimCourtesy(args))
 	if m == nil {
-		return readTokens(args, tail)
+		return readHours(args, tail)
 	}
 	whole, err := strconv.ParseInt(m[1], 10, 64)
 	part, _ := strconv.ParseInt((m[2] + "000000")[:6], 10, 64)
@@ -114,6 +115,21 @@ func readBudget(args, tail string) (state.Order, match) {
 		return state.Order{}, outOfBounds
 	}
 	return state.Order{MicroUSD: micro, Text: tail}, matched
+}
+
+// maxBudgetHours is the limit on the VM hours that one command adds.
+const maxBudgetHours = 1000
+
+func readHours(args, tail string) (state.Order, match) {
+	m := hoursWord.FindStringSubmatch(trimCourtesy(args))
+	if m == nil {
+		return readTokens(args, tail)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil || n <= 0 || n > maxBudgetHours {
+		return state.Order{}, outOfBounds
+	}
+	return state.Order{VMHours: n, Text: tail}, matched
 }
 
 // maxBudgetTokens is the limit on the tokens that one command adds.
@@ -213,6 +229,9 @@ func formatRetry(o state.Order) []string {
 }
 
 func formatBudget(o state.Order) []string {
+	if o.VMHours > 0 {
+		return []string{"+" + strconv.Itoa(o.VMHours) + "h"}
+	}
 	if o.Tokens > 0 {
 		return []string{"+" + strconv.FormatInt(o.Tokens, 10), "tokens"}
 	}

@@ -27,7 +27,7 @@ func FuzzParse(f *testing.F) {
 	for _, wrap := range wrappers() {
 		f.Add(fmt.Sprintf(wrap, "@errand approve"), false)
 	}
-	for _, s := range []string{"@errand approve a1b2c3d4 2 with: x\ny", "@errand retry fresh turns=3", "> @errand x", "@errand budget +1.5\n@errand model a",
+	for _, s := range []string{"@errand approve a1b2c3d4 2 with: x\ny", "@errand retry fresh turns=3", "> @errand x", "@errand budget +12h", "@errand budget +1.5\n@errand model a",
 		"x\n\n@errand create pr A-1", "@errand plan base: a/b", "@errand\n```\n@errand stop\n```", "@errand aprove", "`@errand\n@errand go`", "[a]:\n@errand stop", "1. @errand x\n@errand y"} {
 		f.Add(s, false)
 	}
@@ -177,7 +177,7 @@ func checkOrder(t *testing.T, o state.Order, onPR bool) {
 		return c.Verb == o.Verb && (c.Where == Both || onPR == (c.Where == OnPR))
 	})
 	hash := o.Hash == "" || len(o.Hash) >= 7 && len(o.Hash) <= 64 && strings.Trim(o.Hash, "0123456789abcdef") == ""
-	money := (o.Verb == state.VerbBudget) == (o.MicroUSD > 0 || o.Tokens > 0) && (o.MicroUSD == 0 || o.Tokens == 0) && o.Tokens <= maxBudgetTokens && o.MicroUSD <= maxBudgetUSD*1_000_000
+	money := (o.Verb == state.VerbBudget) == (o.MicroUSD > 0 || o.Tokens > 0 || o.VMHours > 0) && (o.MicroUSD == 0 || o.Tokens == 0) && o.Tokens <= maxBudgetTokens && o.VMHours <= maxBudgetHours && o.MicroUSD <= maxBudgetUSD*1_000_000
 	if !known || !hash || !money || o.Choice < 0 || o.Choice > MaxChoice || o.Turns < 0 || o.Turns > maxTurns || len(o.Arg) > maxName+200 {
 		t.Errorf("order %+v", o)
 	}

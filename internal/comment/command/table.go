@@ -85,8 +85,8 @@ func Table() []Entry {
 			read: readNothing, keepsText: true,
 		},
 		{
-			Verb: state.VerbBudget, Words: []string{"budget"}, Usage: "budget +DOLLARS, or +N tokens", Where: Both, Example: "budget +5",
-			Help: "Raise the task's cap on cost or on tokens.",
+			Verb: state.VerbBudget, Words: []string{"budget"}, Usage: "budget +DOLLARS, +N tokens, or +Nh", Where: Both, Example: "budget +5",
+			Help: "Raise the task's cap on cost, on tokens, or on VM hours.",
 			read: readBudget, format: formatBudget,
 		},
 		{
