@@ -114,7 +114,7 @@ func (b *Inbox) processDelivery(ctx context.Context, d store.Delivery, log zerol
 		return err
 	}
 	if len(events) == 0 {
-		log.Debug().Str("why", reason).Msg("nothing to do")
+		log.Debug().Str("reason", reason).Msg("delivery ignored")
 		return b.store.SpendDelivery(ctx, d.GUID)
 	}
 	for i, e := range events {
@@ -126,7 +126,7 @@ func (b *Inbox) processDelivery(ctx context.Context, d store.Delivery, log zerol
 		if err != nil {
 			return err
 		}
-		log.Info().Str("task", e.Task.String()).Str("kind", string(e.Kind())).Str("by", e.By.Login).Bool("changed", applied.Changed).Str("note", applied.Note).Msg("event")
+		log.Info().Str("task", e.Task.String()).Str("kind", string(e.Kind())).Str("by", e.By.Login).Bool("changed", applied.Changed).Str("note", applied.Note).Msg("event applied")
 	}
 	if b.Applied != nil {
 		b.Applied()

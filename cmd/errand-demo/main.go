@@ -122,7 +122,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w (the log is %s; keep it with -keep DIR)", err, logFile.Name())
 	}
-	say.Say("besides the calls for the issue: %d reads of reactions, %d calls for start and sweeps, %d reads by git", res.Polls, res.Others, res.Git)
+	say.Say("in addition to the calls for the issue: %d reads of reactions, %d calls for start and sweeps, %d reads by git", res.Polls, res.Others, res.Git)
 	if o.keep != "" && !o.interactive {
 		say.Say("files and log are in %s", dir)
 	}

@@ -55,7 +55,7 @@ func (b *Baker) pass(ctx context.Context, tried map[string]time.Time) {
 		if why == "" {
 			continue
 		}
-		b.cfg.Log.Info().Str("group", name).Str("why", why).Msg("base image due")
+		b.cfg.Log.Info().Str("group", name).Str("reason", why).Msg("base image due")
 		if _, err := b.Bake(ctx, name); err != nil {
 			tried[name] = b.cfg.Now()
 			if ctx.Err() == nil {

@@ -42,7 +42,7 @@ func tunnel(w http.ResponseWriter, r *http.Request, done *Request, dial func(con
 }
 
 // errHello aborts the handshake that only serves to parse the client's first message.
-var errHello = errors.New("hello was read")
+var errHello = errors.New("client hello parsed")
 
 // readHello reads the client's first message and returns its bytes if it is a TLS hello for host.
 func readHello(near net.Conn, from io.Reader, host string) ([]byte, error) {

@@ -51,7 +51,7 @@ func (s *imageStore) bookImages(ctx context.Context, images []Image, isComplete 
 		list = append(list, image)
 	}
 	if err := s.rows.BookImages(ctx, list, isComplete); err != nil {
-		s.cfg.Log.Warn().Err(err).Msg("failed to book what images cost; retrying")
+		s.cfg.Log.Warn().Err(err).Msg("failed to record the cost of images; retrying")
 	}
 }
 

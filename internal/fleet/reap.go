@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// Kinds of reaped resources, in addition to those of [Stray].
+// Kinds of reaped resources, in addition to those of [UnmanagedResource].
 const (
 	ReapVM    = "vm"    // a VM of this deployment
 	ReapRow   = "row"   // a row whose VM is not needed
@@ -97,7 +97,7 @@ const maxBakePhase = 6 * time.Hour
 func (r *reaper) newPlan(ctx context.Context, opts ReapOptions) (ReapPlan, error) {
 	s, err := r.takeSurvey(ctx, opts)
 	if err != nil {
-		return ReapPlan{}, fmt.Errorf("plan what to reap: %w", err)
+		return ReapPlan{}, fmt.Errorf("plan the reaping: %w", err)
 	}
 	return r.planReap(s), nil
 }

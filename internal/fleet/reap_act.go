@@ -20,7 +20,7 @@ func (r *reaper) execute(ctx context.Context, plan ReapPlan) ([]ReapItem, error)
 			errs = append(errs, fmt.Errorf("reap %s %s: %w", item.Kind, item.ID, err))
 			continue
 		}
-		r.cfg.Log.Warn().Str("kind", item.Kind).Str("id", item.ID).Str("name", item.Name).Str("why", item.Explanation).Msg("reaped")
+		r.cfg.Log.Warn().Str("kind", item.Kind).Str("id", item.ID).Str("name", item.Name).Str("reason", item.Explanation).Msg("orphaned resource deleted")
 		gone = append(gone, item)
 	}
 	return gone, errors.Join(errs...)

@@ -14,7 +14,7 @@ import (
 // unlistedID is the ID of the alarm about an unreadable list.
 const unlistedID = "list"
 
-// unlistedOther stands for all kinds of strays if the failed list is unknown.
+// unlistedOther stands for all kinds of unmanaged resources if the failed list is unknown.
 const unlistedOther = "other"
 
 // survey is the input of one pass of the reapers.

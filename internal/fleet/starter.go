@@ -100,7 +100,7 @@ func (s *starter) makeFirstContact(ctx context.Context, row vm.Row, server VM) e
 
 // recordContactFailure records why a first contact failed: the VM may still be booting, or never become usable.
 func (s *starter) recordContactFailure(ctx context.Context, row vm.Row, cause error) error {
-	s.cfg.Log.Debug().Err(cause).Str("vm", row.Name).Msg("first contact")
+	s.cfg.Log.Debug().Err(cause).Str("vm", row.Name).Msg("first contact failed")
 	s.mu.Lock()
 	s.contactErrors[row.Name] = cause
 	s.mu.Unlock()

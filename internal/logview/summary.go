@@ -74,7 +74,7 @@ func printSummary(w io.Writer, s state.Summary, asJSON, more bool) error {
 func writeSummary(b *strings.Builder, s state.Summary) {
 	fmt.Fprintf(b, "%s: %s", s.Task, words.Phase(s.Phase))
 	if s.Life > 1 {
-		fmt.Fprintf(b, ", in its life no. %d", s.Life)
+		fmt.Fprintf(b, ", restart %d", s.Life-1)
 	}
 	fmt.Fprintf(b, "\nfrom %s to %s; agents worked for %s\n", stamp(s.Start), stamp(s.End), words.Span(s.Active))
 	fmt.Fprintf(b, "%s, %s; %d tokens in, %d out, %s\n", words.Many(s.Iterations, "run"), words.Many(s.Rounds, "review round"),
@@ -87,7 +87,7 @@ func writeSummary(b *strings.Builder, s state.Summary) {
 	}
 	writeSteps(b, s.Steps)
 	for _, m := range s.TokenMismatches {
-		fmt.Fprintf(b, "\nin doubt, run %d: %s\n", m.Run, m.Sentence())
+		fmt.Fprintf(b, "\ntoken mismatch in run %d: %s\n", m.Run, m.Sentence())
 	}
 	heading := "\nphases\n"
 	for _, p := range s.Phases {

@@ -227,7 +227,7 @@ func (q *Queue) handle(ctx context.Context, job *state.Job) (ev event.Event, err
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in job %s: %v", job.Kind, r)
-			zerolog.Ctx(ctx).Error().Err(err).Bytes("stack", debug.Stack()).Msg("panic")
+			zerolog.Ctx(ctx).Error().Err(err).Bytes("stack", debug.Stack()).Msg("job panicked")
 		}
 	}()
 	return q.cfg.Handle(ctx, job)

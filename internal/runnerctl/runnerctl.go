@@ -124,7 +124,7 @@ func (c *Controller) copyRunner(ctx context.Context, cl *remote.Client, vm fleet
 	arch := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[strings.TrimSpace(string(res.Stdout))]
 	data, err := os.ReadFile(filepath.Join(c.binDir, "errand-runner-linux-"+arch))
 	if err != nil {
-		return "", fmt.Errorf("find the runner for %s (make build puts it beside the errand binary): %w", arch, err)
+		return "", fmt.Errorf("find the runner for %s in the folder of the errand program (`make build` puts it there): %w", arch, err)
 	}
 	sum := sha256.Sum256(data)
 	dir := path.Join(vm.Facts[fleet.FactHome], ".errand", "bin")

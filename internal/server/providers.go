@@ -29,7 +29,7 @@ var providers = map[string]func(*Server, ssh.Signer, *fleet.Config) (fleet.Provi
 func (s *Server) localProvider(signer ssh.Signer, _ *fleet.Config) (fleet.Provider, error) {
 	runner := filepath.Join(s.opts.BinDir, "errand-runner")
 	if _, err := os.Stat(runner); err != nil {
-		return nil, fmt.Errorf("find errand-runner beside the program (make build puts it there): %w", err)
+		return nil, fmt.Errorf("find errand-runner in the folder of the errand program (`make build` puts it there): %w", err)
 	}
 	l := s.cfg.Local
 	cfg := local.Config{
@@ -125,7 +125,7 @@ func (s *Server) checkRunner(kind string) error {
 	}
 	runner := filepath.Join(s.opts.BinDir, "errand-runner-linux-"+arch)
 	if _, err := os.Stat(runner); err != nil {
-		return fmt.Errorf("find the runner for VMs of type %s (make build puts it beside the program): %w", kind, err)
+		return fmt.Errorf("find the runner for VMs of type %s in the folder of the errand program (`make build` puts it there): %w", kind, err)
 	}
 	return nil
 }

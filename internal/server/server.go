@@ -306,7 +306,7 @@ func (s *Server) describe(ctx context.Context) {
 	if n := len(d.Choices); n > 0 {
 		line = line.Int("candidates", n).Str("cheapest", cheapest(d, s.opts.Now()))
 	}
-	line.Msg("VMs")
+	line.Msg("VM provider ready")
 }
 
 // identify reads the App from GitHub and retries until it succeeds. A permanent refusal is an error.

@@ -141,7 +141,7 @@ func (s *Server) gitRemote(ctx context.Context, repo string) (url, authorization
 // bakedRunner reads the runner for an architecture and returns it with its file name on VMs.
 func (s *Server) bakedRunner(arch string) (data []byte, name string, err error) {
 	if data, err = os.ReadFile(filepath.Join(s.opts.BinDir, "errand-runner-linux-"+arch)); err != nil {
-		return nil, "", fmt.Errorf("find the runner for %s (make build puts it beside the errand binary): %w", arch, err)
+		return nil, "", fmt.Errorf("find the runner for %s in the folder of the errand program (`make build` puts it there): %w", arch, err)
 	}
 	sum := sha256.Sum256(data)
 	return data, "errand-runner-" + hex.EncodeToString(sum[:6]), nil

@@ -158,7 +158,7 @@ type following struct {
 }
 
 // errEndStored signals that the run's end is stored.
-var errEndStored = errors.New("told")
+var errEndStored = errors.New("the run's end is stored")
 
 // read follows the run over one connection. ended reports that its end is stored.
 func (f *following) read(ctx context.Context, t *state.Task) (ended bool, err error) {
@@ -217,7 +217,7 @@ func (f *following) logEvents(events []runlog.Event) {
 	for i := range events {
 		e := &events[i]
 		f.s.cfg.Log.Debug().Str("task", f.task.String()).Str("run", f.run).Int64("seq", e.Seq).Str("kind", string(e.Kind)).Str("tool", e.ToolName).
-			Str("text", runlog.Cut(e.Text, maxLoggedText)).Msg("agent")
+			Str("text", runlog.Cut(e.Text, maxLoggedText)).Msg("agent event")
 	}
 }
 

@@ -74,7 +74,7 @@ func (r Record) event(e *runlog.Event) (Item, bool) {
 		kind, text = "usage", fmt.Sprintf("%s tokens in, %s from the cache, %s out",
 			words.Count(e.Usage.Input+e.Usage.CacheWrite), words.Count(e.Usage.CacheRead), words.Count(e.Usage.Output))
 	case runlog.KindRetry:
-		kind, text = "wrong", joined(e.Text, "asks again in "+words.ExactSpan(e.Delay))
+		kind, text = "wrong", joined(e.Text, "retries in "+words.ExactSpan(e.Delay))
 	case runlog.KindResult:
 		kind, what = "result", "last word"
 		if e.IsError {

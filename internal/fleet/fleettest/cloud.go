@@ -26,7 +26,7 @@ func RunCloud(t *testing.T, world func(t *testing.T) World) {
 		"power goes off and on":        testPower,
 		"an image outlives its vm":     testImage,
 		"a rebuilt vm is another one":  testRebuild,
-		"strays of others are left":    testStrays,
+		"unmanaged resources are kept": testUnmanaged,
 		"lost answers make no seconds": testLostAnswers,
 	})
 }
@@ -183,7 +183,7 @@ func testRebuild(t *testing.T, w World) {
 	}
 }
 
-func testStrays(t *testing.T, w World) {
+func testUnmanaged(t *testing.T, w World) {
 	p, stranger := cloud(t, w.Provider(t)), cloud(t, w.Stranger(t))
 	create(t, w, stranger, "theirs")
 	create(t, w, p, "ours")

@@ -23,7 +23,7 @@ type auditor struct {
 	prerequisites *prerequisites
 }
 
-// Kinds of strays.
+// Kinds of unmanaged resources.
 const (
 	unmanagedServer   = "server"
 	unmanagedVolume   = "volume"
@@ -55,7 +55,7 @@ func (p *Provider) ListUnmanaged(ctx context.Context) ([]fleet.UnmanagedResource
 		out = append(out, found...)
 	}
 	if len(failed) > 0 {
-		return out, fmt.Errorf("list strays: %w", &fleet.UnlistedError{Kinds: failed})
+		return out, fmt.Errorf("list unmanaged resources: %w", &fleet.UnlistedError{Kinds: failed})
 	}
 	return out, nil
 }

@@ -141,7 +141,7 @@ func (w *writer) add(e entry, content io.Reader) error {
 	}
 	n, err := io.Copy(io.MultiWriter(w.tar, w.sum.hash), &ctxReader{ctx: w.ctx, from: io.LimitReader(content, e.size)})
 	if err == nil && n != e.size {
-		err = errors.New("it became shorter meanwhile")
+		err = errors.New("it was truncated while being read")
 	}
 	if err != nil {
 		return fmt.Errorf("pack %s: %w", truncate(head.Name, 300), err)

@@ -59,7 +59,7 @@ func (d *daemon) forwardConn(ctx context.Context, conn net.Conn) {
 
 // Reasons for closing a held connection.
 var (
-	errHeldTooLong = errors.New("nobody attached in time")
+	errHeldTooLong = errors.New("errand did not attach in time")
 	errPeerClosed  = errors.New("the connection's other end has gone")
 )
 

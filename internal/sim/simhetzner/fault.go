@@ -72,7 +72,7 @@ func (s *Sim) Fault(f Fault) error {
 	}
 	if f.Hide != "" {
 		if f.hide, err = regexp.Compile(f.Hide); err != nil {
-			return fmt.Errorf("compile what a fault hides: %w", err)
+			return fmt.Errorf("compile hide of fault: %w", err)
 		}
 	}
 	s.faults.mu.Lock()

@@ -21,7 +21,7 @@ func (s *Steps) blocked(ctx context.Context, w *step.Attempt, i forge.Issue, v t
 	if !i.NoRelations {
 		var err error
 		if found, err = s.GitHub.Blockers(ctx, w.Repo, t.Key.Issue); err != nil {
-			return nil, fmt.Errorf("read what blocks the issue: %w", err)
+			return nil, fmt.Errorf("read the issue's blockers: %w", err)
 		}
 	}
 	var open []string

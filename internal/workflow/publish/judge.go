@@ -91,7 +91,7 @@ func (s *Steps) currentGate(ctx context.Context, w *step.Attempt) (settings.Gate
 	}
 	out, err := s.GitHub.IssueSnapshot(ctx, w.Repo, t.Key.Issue, step.ConfigFile)
 	if err != nil {
-		return settings.Gate{}, fmt.Errorf("read what the repository sets of the push gate: %w", err)
+		return settings.Gate{}, fmt.Errorf("read the repository's push-gate settings: %w", err)
 	}
 	repoSettings, held := s.Settings.Of(t.Repo.FullName(), out)
 	if held != nil && held.Kind == state.WaitConfig {
