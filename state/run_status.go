@@ -89,6 +89,41 @@ func RunStatuses() map[RunStatus]StatusRules {
 	}
 }
 
+// Clause states for people how a run with this status ended.
+func (s RunStatus) Clause() string {
+	clause := map[RunStatus]string{
+		StatusOK:                 "the agent finished its work",
+		StatusMaxTurns:           "the agent ran out of turns",
+		StatusBudget:             "the run's budget is used up",
+		StatusRateLimited:        "the model's rate limit was reached",
+		StatusOverloaded:         "the model's provider is overloaded or failing",
+		StatusNetwork:            "the model could not be reached",
+		StatusAuth:               "the model's provider refused the key",
+		StatusBilling:            "the account at the model's provider has no credit",
+		StatusContextOverflow:    "the conversation became too long for the model",
+		StatusAnswerCut:          "an answer of the model reached its output limit",
+		StatusLooped:             "the model repeated itself",
+		StatusRefused:            "the model declined to answer",
+		StatusNoSession:          "the agent's session does not exist any more",
+		StatusNoStructuredOutput: "the agent's answer does not match the requested schema",
+		StatusNoOp:               "the agent's program ended without calling the model",
+		StatusInterrupted:        "errand stopped the agent",
+		StatusHookStopped:        "a hook ended the agent's run",
+		StatusDuration:           "the agent exceeded its time limit",
+		StatusStalled:            "the agent had no activity for too long",
+		StatusLost:               "the run's record disappeared from the VM",
+		StatusSetupFailed:        "a set-up command failed",
+		StatusStartFailed:        "the agent's program could not be started",
+		StatusInvalid:            "the agent's program or the model refused the request as invalid",
+		StatusCrashed:            "the agent's program crashed",
+		StatusVMLost:             "the VM was lost during the run",
+	}[s]
+	if clause == "" {
+		return "the agent's run ended with status " + string(s)
+	}
+	return clause
+}
+
 // preferGatewayReason replaces the message of a failed run with the gateway's reason for refusing its last model call,
 // if that explains the status. It changes neither status nor class.
 func (r *Run) preferGatewayReason(res RunResult) RunResult {

@@ -147,7 +147,7 @@ func prOpen(t *state.Task) {
 func merged(t *state.Task) {
 	prOpen(t)
 	t.PR.State, t.Round, t.VM = "merged", 1, nil
-	t.VMs = []state.VM{{Name: "errand-9-7-1", EndReason: "the task is over"}}
+	t.VMs = []state.VM{{Name: "errand-9-7-1", EndReason: "done"}}
 	t.End = &state.End{Reason: "the pull request was merged by octocat", At: at(45)}
 	testLife{t}.phase(state.PhaseDone, 45, "@octocat merged it")
 }

@@ -165,7 +165,7 @@ func (p post) failed() string {
 	if hint == "" && p.t.End != nil {
 		hint = p.t.End.Hint
 	}
-	s := addressed(p.By, "stopped while "+stoppedPhase(p.t)+": "+markdown.Sentence(reason))
+	s := addressed(p.By, "stopped while "+stoppedPhase(p.t)+": "+markdown.Sentence(markdown.Uncapitalize(reason)))
 	saved := ""
 	if len(p.t.Saved) > 0 && !strings.Contains(hint, "saved") {
 		saved = "The work so far is saved."
@@ -174,7 +174,7 @@ func (p post) failed() string {
 		s,
 		strings.TrimSpace(strings.Join([]string{p.v.hint(hint), saved}, " ")),
 		p.howToContinue(hint)+" Details are in "+p.v.log(p.t, "the log")+".",
-		fmt.Sprintf("<sub>%s spent in %s.</sub>", money(p.t.Money), words.Many(runs(p.t), "run")),
+		fmt.Sprintf("<sub>%s in %s.</sub>", spending(p.t.Money), words.Many(runs(p.t), "run")),
 	)
 }
 

@@ -40,7 +40,7 @@ func input(tpl string) PRInput {
 	return PRInput{
 		Template: tpl, Summary: "`Div` returns `ErrZero`.\n\nFixes #1, thanks @octocat. - [ ] x",
 		Checks: []state.CheckResult{{Name: "test", Command: "go test ./...", Duration: 4 * time.Second}, {Command: "a|b`", Code: 2, Duration: time.Minute}, {Name: "slow", TimedOut: true}, {Name: "lint", Skipped: "no file changed | that is *still* there"}},
-		Notes:  []string{"1 commit was put on top of what was pushed meanwhile"},
+		Notes:  []string{"1 commit was rebased onto commits that were pushed in the meantime"},
 	}
 }
 

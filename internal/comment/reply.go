@@ -35,18 +35,18 @@ func (p post) replyWords() string {
 		if p.t.Ended() {
 			return fmt.Sprintf("There is nothing to end: the task is %s. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 		}
-		return fmt.Sprintf("There is no run to stop: the task is %s. %s ends it.", words.Phase(p.t.Phase), v.say("cancel"))
+		return fmt.Sprintf("There is no run to stop (phase: %s). %s ends the task.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyNothingToRetry:
 		if p.t.Ended() {
 			return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 		}
-		return fmt.Sprintf("There is nothing to retry: the task is %s. %s shows details.", words.Phase(p.t.Phase), v.say("status"))
+		return fmt.Sprintf("There is nothing to retry: %s. %s shows details.", words.PhaseClause(p.t.Phase), v.say("status"))
 	case state.ReplyNonePending:
-		return fmt.Sprintf("No plan is waiting for approval: the task is %s. %s shows details.", words.Phase(p.t.Phase), v.say("status"))
+		return fmt.Sprintf("No plan is waiting for approval: %s. %s shows details.", words.PhaseClause(p.t.Phase), v.say("status"))
 	case state.ReplyOneTask:
 		return fmt.Sprintf("Errand is already working on this issue (%s); see %s. An issue has one task at a time.", words.Phase(p.t.Phase), p.statusLink())
 	case state.ReplyTooLate:
-		return fmt.Sprintf("It is too late to replan: the task is %s. Describe in a comment what should be different, or end the task with %s.", words.Phase(p.t.Phase), v.say("cancel"))
+		return fmt.Sprintf("It is too late to replan: %s. Describe the change that you want in a comment, or end the task with %s.", words.PhaseClause(p.t.Phase), v.say("cancel"))
 	case state.ReplyBudgetRaised:
 		return newCap(p.t)
 	case state.ReplyNoBudget:
@@ -62,7 +62,7 @@ func (p post) replyWords() string {
 	case state.ReplyTicketNoted:
 		return p.ticketNoted()
 	case state.ReplyTicketMissing:
-		return fmt.Sprintf("The command has no ticket key, so nothing was changed. Write %s with the key. errand opens the pull request automatically when the work is done.", v.say("create pr KEY-123"))
+		return fmt.Sprintf("The command has no ticket key, so nothing was changed. Write %s with the key. Errand opens the pull request automatically when the work is done.", v.say("create pr KEY-123"))
 	case state.ReplyMessageKept:
 		if p.t.Run == nil {
 			return "Noted; the next run will consider it."
@@ -155,7 +155,7 @@ func (p post) status() string {
 	if n := len(t.History); n > 0 && !t.Ended() {
 		s += " for " + words.Span(p.v.Now.Sub(t.History[n-1].At))
 	}
-	s += fmt.Sprintf(", %s spent, %s of agent time. ", money(t.Money), words.Span(t.Active))
+	s += fmt.Sprintf(", %s, %s of agent time. ", spending(t.Money), words.Span(t.Active))
 	if now := stepText(t, p.v); now != "" {
 		s += now + ". "
 	}

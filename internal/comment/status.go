@@ -55,7 +55,7 @@ func awaited(t *state.Task, v View) string {
 	const waiting, who = "**Waiting for:** ", "a person with write access"
 	switch t.Awaited() {
 	case state.AwaitedCondition:
-		return waiting + awaitedCondition(t, v)
+		return "**Waiting:** " + awaitedCondition(t, v)
 	case state.AwaitedPosting:
 		return "Nothing for you to do yet: " + words.ApprovalSubject(t.Phase) + " about to be posted."
 	case state.AwaitedRevision:
@@ -91,10 +91,10 @@ func awaited(t *state.Task, v View) string {
 	return "Nothing for you to do right now. Comments are picked up at any time."
 }
 
-// awaitedCondition describes the condition that a task waits for.
+// awaitedCondition describes the condition that a task waits for, to be written after a colon.
 func awaitedCondition(t *state.Task, v View) string {
 	w := t.Waiting
-	s := v.hint(w.Detail)
+	s := v.reason(w.Detail)
 	if !w.Until.IsZero() {
 		s += " Next attempt: " + v.clock(w.Until) + "."
 	}

@@ -59,6 +59,11 @@ func (v View) hint(text string) string {
 	return command.AddMentions(v.Slug, markdown.Sentence(markdown.Capitalize(text)))
 }
 
+// reason returns a reason as a sentence to be written after a colon, with its commands as people write them.
+func (v View) reason(text string) string {
+	return command.AddMentions(v.Slug, markdown.Sentence(markdown.Uncapitalize(text)))
+}
+
 // say returns a command as people write it, as code.
 func (v View) say(text string) string { return command.WithMention(v.Slug, text) }
 
@@ -92,6 +97,18 @@ func money(m state.Money) string {
 }
 
 var loginForm = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)
+
+// spending returns the money or tokens that a task has used, with its caps.
+func spending(m state.Money) string {
+	if !m.Free() {
+		return money(m) + " spent"
+	}
+	s := words.Count(m.Tokens())
+	if m.CapTokens > 0 {
+		s += " of " + words.Count(m.CapTokens)
+	}
+	return s + " tokens used (" + words.Subscription + ")"
+}
 
 // to returns a mention of a person who has to act: "@login, ". It is empty for bots and unknown people.
 func to(p state.Person) string {

@@ -21,7 +21,7 @@ func vmFact(t *state.Task, v View) string {
 	case t.Suspended != nil && !t.Ended() && t.WorkToRestore() != nil:
 		s = "suspended since " + v.clock(t.Suspended.At) + ", " + words.Asleep(t.Suspended)
 	case n > 0:
-		s = "none now; the last one ended: " + markdown.Line(words.VMEnd(t.VMs[n-1].EndReason), 80)
+		s = "none; the last one ended because " + markdown.Line(words.VMEnd(t.VMs[n-1].EndReason), 80)
 	default:
 		return ""
 	}
@@ -69,18 +69,18 @@ func vmTotals(t *state.Task, v View) string {
 
 // vm renders the result of suspending the work. Text is the reason.
 func (p post) vm() string {
-	goesOn := "Published work, the plans and the conversation remain; the next run starts from them."
+	continuation := "Published work, the plans and the conversation remain; the next run starts from them."
 	switch p.Reason {
 	case state.VMExpired:
 		what := "archive"
 		if len(p.Items) > 0 && p.Items[0] == string(settings.SleepSnapshot) {
 			what = "snapshot"
 		}
-		return markdown.Paragraphs("The saved workspace expired, and its "+what+" was deleted.", goesOn)
+		return markdown.Paragraphs("The saved workspace expired, and its "+what+" was deleted.", continuation)
 	case state.VMNotRestored:
-		return markdown.Paragraphs("The saved work could not be restored to a new VM: "+markdown.Sentence(p.Text)+" Unpublished work is lost.", goesOn, p.lastSaved())
+		return markdown.Paragraphs("The saved work could not be restored to a new VM: "+markdown.Sentence(p.Text)+" Unpublished work is lost.", continuation, p.lastSaved())
 	}
-	return markdown.Paragraphs("The VM of this task ended before its work was saved: "+markdown.Sentence(p.Text), goesOn, p.lastSaved())
+	return markdown.Paragraphs("The VM of this task ended before its work was saved: "+markdown.Sentence(p.Text), continuation, p.lastSaved())
 }
 
 // lastSaved returns the time and reason of the last save, if any.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/state"
@@ -33,15 +32,15 @@ func (p post) waiting() string {
 	}
 	if p.Reason == state.WaitingPermission {
 		return markdown.Paragraphs(
-			addressed(p.t.Trigger.By, "no agent was started: "+markdown.Sentence(p.Text)),
+			addressed(p.t.Trigger.By, "no agent was started: "+markdown.Sentence(markdown.Uncapitalize(p.Text))),
 			markdown.Sentence(p.Hint)+" "+markdown.Link("Open the settings", p.URL)+". If they do not offer it, the App does not request it yet: its operator has to add the permission in the App's own settings first.",
 			"The task then continues automatically; "+p.v.say("retry")+" checks immediately.",
 		)
 	}
 	if p.Reason == state.WaitingKey {
-		return markdown.Paragraphs("The task is waiting and its work is kept: "+command.AddMentions(p.v.Slug, markdown.Sentence(p.Text)), p.v.hint(p.Hint), "All other tasks that need this model are waiting, too. There is nothing for you to do here.")
+		return markdown.Paragraphs("The task is waiting and its work is kept: "+p.v.reason(p.Text), p.v.hint(p.Hint), "All other tasks that need this model are waiting, too. There is nothing for you to do here.")
 	}
-	words := "The task is waiting: " + command.AddMentions(p.v.Slug, markdown.Sentence(p.Text))
+	words := "The task is waiting: " + p.v.reason(p.Text)
 	if w := p.t.Waiting; w != nil && !w.Until.IsZero() {
 		words += " Next attempt: " + p.v.clock(w.Until) + "."
 	}

@@ -50,6 +50,23 @@ func Phase(p state.Phase) string {
 	return "in phase " + Plain(string(p))
 }
 
+// PhaseClause states a task's phase as the end of a sentence.
+func PhaseClause(p state.Phase) string {
+	switch p {
+	case state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseAddressingReview:
+		return "the agent is " + Phase(p)
+	case state.PhaseImplementing:
+		return "the agent is implementing the plan"
+	case state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPublishApproval:
+		return "the " + Phase(p)
+	case state.PhasePROpen:
+		return "the pull request is open"
+	case state.PhaseFailed:
+		return "the task has failed"
+	}
+	return "the task is " + Phase(p)
+}
+
 // Wait names the thing, other than a person, for which a task waits.
 func Wait(k state.WaitKind) string {
 	switch k {
@@ -211,7 +228,7 @@ func Span(d time.Duration) string {
 }
 
 // ExactSpan is [Span] with tenths of a second below ten seconds, and with the seconds of minutes. It suits measurements;
-// Span suits texts about something that goes on, which change less often then.
+// Span suits texts about something in progress, since its result changes less often.
 func ExactSpan(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

@@ -287,7 +287,7 @@ func failRun(c *change) {
 	}
 	c.stopRun("failed") // the run has ended; this saves the work
 	closeRun(c)
-	end := state.End{Reason: firstNonEmpty(res.Message, "the agent's run ended as "+string(res.Status)), Hint: failureHint(c, res.Status), Class: state.ClassAgent}
+	end := state.End{Reason: firstNonEmpty(res.Message, res.Status.Clause()), Hint: failureHint(c, res.Status), Class: state.ClassAgent}
 	m := c.t.Money
 	if n := len(c.t.Runs); n > 0 && c.t.Runs[n-1].Money.Free() {
 		m.CapMicroUSD = 0 // it did not count for this run

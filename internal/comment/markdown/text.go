@@ -42,6 +42,16 @@ func Capitalize(s string) string {
 	return s
 }
 
+// Uncapitalize returns the text with its first letter in lower case if its first word is an article or a pronoun. Other
+// words may be names.
+func Uncapitalize(s string) string {
+	switch first, _, _ := strings.Cut(s, " "); first {
+	case "A", "An", "The", "No", "It", "Its", "This", "Another":
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
+}
+
 // Code returns a text as a code span, without backticks.
 func Code(s string) string {
 	s = strings.Join(strings.Fields(strings.ReplaceAll(Clean(s), "`", "")), " ")

@@ -82,7 +82,7 @@ func (in *Interpreter) unrepaired(status agent.Status, out *state.RunResult) {
 		agent.StatusBudget, agent.StatusInterrupted, agent.StatusLost:
 		return
 	}
-	why := "when errand asked for the closing block again, the agent ended as " + string(status)
+	why := "errand asked for the closing block again, but " + state.RunStatus(status).Clause()
 	o, _ := agent.RecoverOutcome(asBlock(in.run.Repair.Block))
 	in.concluded(o, out)
 	out.Status, out.Class, out.Message, out.RetryAt = state.StatusOK, state.RunSucceeded, why, time.Time{}
