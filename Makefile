@@ -28,10 +28,10 @@ HEAVY      = $(addprefix ./,$(sort $(dir $(shell grep -rl --include=*_test.go '^
 SCRATCH    = .ci/scratch
 
 # In both, the simulators record their answers, which `make test-full` compares with what GitHub and Hetzner publish.
-SAID       = $(CURDIR)/.cache/said
-RECORD     = SIMGITHUB_RECORD=$(SAID)/github SIMHETZNER_RECORD=$(SAID)/hetzner
+RECORDINGS = $(CURDIR)/.cache/said
+RECORD     = SIMGITHUB_RECORD=$(RECORDINGS)/github SIMHETZNER_RECORD=$(RECORDINGS)/hetzner
 
-# No C compiler is needed, programs are static, and all targets but race share what was compiled.
+# No C compiler is needed, programs are static, and all targets but race share the build cache.
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
@@ -50,18 +50,18 @@ test: ## all tests but the heavy ones; skipped tests are reported
 test-full: export PATH := $(CURDIR)/.cache/clis/bin:$(PATH)
 
 test-full: published clis probot ## the heavy tests, which take minutes or need installed programs; also checks the simulators' answers
-	@test -d $(SAID)/github || $(MAKE) test
+	@test -d $(RECORDINGS)/github || $(MAKE) test
 	$(RECORD) ERRAND_TEST_FULL=1 $(SCRATCH) $(COUNT) $(AT_ONCE) -count=1 -timeout 20m -run '^TestHeavy' $(HEAVY)
-	ERRAND_SAID=$(SAID)/github ERRAND_SAID_HETZNER=$(SAID)/hetzner $(GO) test -count=1 -v ./e2e/likeness/...
+	ERRAND_SAID=$(RECORDINGS)/github ERRAND_SAID_HETZNER=$(RECORDINGS)/hetzner $(GO) test -count=1 -v ./e2e/likeness/...
 
 test-root: rootfs ## the tests that need root, or that behave differently with it, as root
 	ERRAND_TEST_FULL=1 $(COUNT) -count=1 -timeout 20m $(ROOTED)
 
-published: ## what GitHub publishes about itself, by npm, into .cache/published (ERRAND_REQUIRE_NPM=1 makes its absence an error)
+published: ## GitHub's published API descriptions, by npm, into .cache/published (ERRAND_REQUIRE_NPM=1 makes its absence an error)
 	@cmp -s e2e/likeness/package-lock.json .cache/published/package-lock.json && exit 0; rm -rf .cache/published; \
 	mkdir -p .cache/published && cp e2e/likeness/package.json e2e/likeness/package-lock.json .cache/published && \
 	npm ci --prefix .cache/published --ignore-scripts --no-audit --no-fund && exit 0; rm -rf .cache/published; \
-	echo "npm cannot install what GitHub publishes: the simulator is not compared with it"; test -z "$$ERRAND_REQUIRE_NPM"
+	echo "npm cannot install GitHub's published API descriptions: the simulator is not compared with it"; test -z "$$ERRAND_REQUIRE_NPM"
 
 # Their own installation scripts are not run: they would only put the programs elsewhere.
 clis: ## the real agent programs, by npm, into .cache/clis/bin (900 MB; Gemini CLI needs Node.js 20; ERRAND_REQUIRE_NPM=1 makes their absence an error)
@@ -78,10 +78,10 @@ probot: ## Probot, which webhooks are compared with, by npm, into .cache/probot 
 	mkdir -p .cache/probot && cp e2e/bench/probot/package.json e2e/bench/probot/package-lock.json .cache/probot && \
 	npm ci --prefix .cache/probot --ignore-scripts --no-audit --no-fund || { rm -rf .cache/probot; echo "npm cannot install Probot: webhooks are not compared with it"; }
 
-rootfs: ## what root boxes begin with, into .cache/rootbox (as root, with mmdebstrap; takes a minute, once)
+rootfs: ## the base file system of root boxes, into .cache/rootbox (as root, with mmdebstrap; takes a minute, once)
 	$(GO) run ./e2e/rootbox/rootfs
 
-# By itself the race detector has every program wait for a second at its end, and tests start hundreds.
+# By default the race detector has every program wait for a second at its end, and tests start hundreds.
 # Random walks, leaks and crashes are the same code many times over: they are left out, as are three of four stories.
 race: ## the tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 GORACE="$${GORACE:-atexit_sleep_ms=0}" $(SCRATCH) $(COUNT) $(AT_ONCE) -race -skip '^(TestWalks|TestSample|TestNothingLeaks)$$' -timeout 20m ./...
@@ -94,7 +94,7 @@ lint: ## gofmt, vet, and staticcheck where it is installed
 fuzz: ## every fuzz target for FUZZTIME (10s)
 	$(GO) run ./internal/tools/fuzz -time $(FUZZTIME)
 
-walk: ## replay a random walk (SEED=N), or let WALKS new ones go (SEED=N WALKS=1000)
+walk: ## replay a random walk (SEED=N), or run WALKS new ones (SEED=N WALKS=1000)
 	$(GO) test ./e2e/walk -run 'TestWalks/shard/0' -count=1 -v -timeout 30m -rapid.seed=$(SEED) -rapid.checks=$(WALKS)
 
 bench: probot ## all benchmarks, or those that match BENCH
@@ -103,7 +103,7 @@ bench: probot ## all benchmarks, or those that match BENCH
 generate: ## write the documents that are made from code
 	$(GEN)
 
-verify: ## what has to be true of the tree: format, go.mod, generated documents, dead code, imports, sizes, links
+verify: ## check the source tree: format, go.mod, generated documents, dead code, imports, sizes, links
 	@files="$$(gofmt -l cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null))"; test -z "$$files" || { echo "run gofmt on:"; echo "$$files"; exit 1; }
 	$(GO) mod tidy -diff
 	$(GEN) -check
@@ -135,5 +135,5 @@ tidy: ## go.mod and gofmt
 	$(GO) mod tidy
 	gofmt -w cmd handlers internal prompts state $$(ls -d e2e 2>/dev/null)
 
-clean: ## delete what was built, and the simulators' recorded answers
+clean: ## delete build output and the simulators' recorded answers
 	rm -rf bin dist .cache/said

@@ -1,19 +1,19 @@
 package state
 
-// Phase is where a task is in its life. What it waits for besides people (a VM, a blocker, money) is
-// Task.Waiting, not a phase.
+// Phase is where a task is in its life. The field Task.Waiting, not a phase, names a VM, a
+// blocker, money or another condition that it waits for.
 type Phase string
 
-// The phases. Who leaves each, when, and what happens if the process dies in it:
+// The phases: how each ends, and how it continues after a crash.
 const (
-	// PhaseQueued: triggered, nothing planned. The job start reads the repository's settings, the
-	// blockers and existing work, and moves on. After a crash the job is claimed again; it only reads.
+	// PhaseQueued: triggered, nothing planned. Ends when the job start has read the repository's settings, the
+	// blockers and existing work. After a crash the job is claimed again; it only reads.
 	PhaseQueued Phase = "queued"
-	// PhasePreliminaryPlanning: an agent writes the short plan. The run's end moves on. The run
+	// PhasePreliminaryPlanning: an agent writes the short plan. Ends with the run. The run
 	// continues while errand is down; the supervisor follows it again after a restart.
 	PhasePreliminaryPlanning Phase = "preliminary_planning"
 	// PhaseAwaitingPreliminaryApproval: the newest preliminary revision is posted (or being posted).
-	// A valid approval moves on; a trusted comment goes back for another revision; 14 days
+	// A valid approval starts the next step; a trusted comment goes back for another revision; 14 days
 	// without either cancel. Nothing runs here, so a crash costs nothing.
 	PhaseAwaitingPreliminaryApproval Phase = "awaiting_preliminary_approval"
 	// PhasePlanning: an agent works the approved preliminary plan out. As PhasePreliminaryPlanning.
@@ -28,8 +28,8 @@ const (
 	// PhaseAddressingReview, where it is published; a trusted comment has the agent change it; 14 days
 	// without either cancel. Nothing runs here; the VM is kept, because its work is on GitHub nowhere.
 	PhaseAwaitingPublishApproval Phase = "awaiting_publish_approval"
-	// PhasePROpen: the pull request is open and no work on it is in progress. A review, a
-	// comment, a merge or a close moves on. Nothing runs here.
+	// PhasePROpen: the pull request is open and no work on it is in progress. Ends with a review, a
+	// comment, a merge or a close. Nothing runs here.
 	PhasePROpen Phase = "pr_open"
 	// PhaseAddressingReview: a round: an agent answers the gathered feedback, its commits are
 	// published, every thread gets its answer. As PhaseImplementing; ends in PhasePROpen.

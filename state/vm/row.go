@@ -17,24 +17,23 @@ const (
 	// with the check of the caps; whether the provider has the VM is not known yet. The fleet looks the
 	// name up, then creates. After a crash it looks the name up again and adopts a VM whose creation was not confirmed.
 	Intended Phase = "intended"
-	// Creating: The provider has it and its id is stored; it is not up yet. The poller moves on when
-	// it runs, or gives up after a while. errand need not run meanwhile.
+	// Creating: The provider has it and its id is stored; it is not up yet. Ends when the poller sees it running, or
+	// gives up after a while. errand need not run meanwhile.
 	Creating Phase = "creating"
-	// Booting: It runs. A first login over the host key that we gave it, the key's rotation and a login as the
-	// agent's user move on. Each of these may be repeated after a crash: both keys are pinned meanwhile.
+	// Booting: It runs. Ends with a first login (using the host key that errand supplied), the rotation of that key, and
+	// a login as the agent's user. Both keys stay pinned until then, so each step may be repeated after a crash.
 	Booting Phase = "booting"
 	// Waking: As ready, for a VM that restores the saved work of an earlier one, which is not
-	// unpacked yet. The launch of the run moves on and is repeated after a crash.
+	// unpacked yet. Ends when the run is launched; the launch is repeated after a crash.
 	Waking Phase = "waking"
-	// Ready: It can be used and nothing has run on it yet. The launch of a run moves on.
+	// Ready: It can be used and nothing has run on it yet. Ends when a run is launched.
 	Ready Phase = "ready"
-	// Busy: A run of its task is on it. The end of the run moves on, in the transaction that
-	// stores that end.
+	// Busy: A run of its task is on it. Ends with the run, in the transaction that stores the run's end.
 	Busy Phase = "busy"
-	// Parked: Its task rests, and its hour is paid. The next run, or the end of the hour, moves on.
+	// Parked: Its task rests, and its hour is paid. Ends with the next run or with the hour.
 	// A standby VM is parked without a task, for the next one of its repository.
 	Parked Phase = "parked"
-	// Sleeping: Its work is being saved. The job sleep moves on and is repeated after a crash; a
+	// Sleeping: Its work is being saved. Ends when the job sleep, which is repeated after a crash, is done; a
 	// person's comment may bring it back to work instead.
 	Sleeping Phase = "sleeping"
 	// Asleep: Its disk is an image and the VM is deleted, or being deleted. The row owns the image
