@@ -223,7 +223,8 @@ func (b *jobs) refused(ack store.Ack, err error) {
 	}
 }
 
-// people's jobs have a comment of a person, or a person waits for them; the person will not repeat it.
+// patient reports whether a job is repeated for long: it handles a person's comment, which the person will not repeat, or a
+// person waits for it.
 func patient(k state.JobKind) bool {
 	return slices.Contains([]state.JobKind{
 		state.JobVet, state.JobApprove, state.JobPost, state.JobStatus, state.JobUntick, state.JobStop, state.JobRelease, state.JobForget, state.JobDue,

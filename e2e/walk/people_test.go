@@ -28,7 +28,7 @@ func (w *world) writer() *account {
 	return list[w.roll("writer", len(list))]
 }
 
-// issue draws one of the issues.
+// anIssue draws one of the issues.
 func (w *world) anIssue() *issue {
 	var list []*issue
 	for n := 1; n <= w.hub.last; n++ {

@@ -10,7 +10,7 @@ import (
 // A run that its task no longer waits for must end, and its result must not count for another run; likewise for VMs.
 // Both are checked when the store accepts the results.
 
-// turned checks that an event only affects the run and the VM that it is about.
+// checkTurn checks that an event only affects the run and the VM that it is about.
 func (m *model) checkTurn(before, after *state.Task, e event.Event) {
 	if before == nil || after == nil {
 		return

@@ -128,7 +128,7 @@ func secretsFor(all map[string]map[string]Secret, repo string) map[string]string
 	return out
 }
 
-// secrets returns all texts to redact in variables and files for tests.
+// testSecrets returns all texts to redact in variables and files for tests.
 func (c Config) testSecrets() []string {
 	var out []string
 	eachSecret(c.TestEnv, func(_, _ string, s *Secret) { out = append(out, s.Reveal()) })

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// trace draws any trace at all.
+// anyTrace draws a trace.
 func anyTrace() *rapid.Generator[[]Task] {
 	span := func(least time.Duration, most time.Duration) *rapid.Generator[Span] {
 		return rapid.Custom(func(t *rapid.T) Span {
@@ -27,7 +27,7 @@ func anyTrace() *rapid.Generator[[]Task] {
 	})
 }
 
-// playOn plays a trace on the ledger, which is quick.
+// playOn plays a trace on the ledger alone, which is fast.
 func playOn(t interface{ Fatal(...any) }, trace []Task, s Setting, p Policy) Outcome {
 	o, err := simulate(trace, s, p, newLedger(s))
 	if err != nil {
@@ -36,8 +36,8 @@ func playOn(t interface{ Fatal(...any) }, trace []Task, s Setting, p Policy) Out
 	return o
 }
 
-// TestParkingNeverCostsMore: each hour of a parked VM is paid because a run crossed into it, and
-// deleting at once would have paid that hour, too.
+// TestParkingNeverCostsMore: each hour of a parked VM is paid because a run extended into it; deleting immediately
+// would have paid for that hour, too.
 func TestParkingNeverCostsMore(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -53,7 +53,7 @@ func TestParkingNeverCostsMore(t *testing.T) {
 	})
 }
 
-// TestParkingSaves holds parking to what it is there for, on traces of seeds that nobody has chosen.
+// TestParkingSaves checks that parking saves money, on traces of arbitrary seeds.
 func TestParkingSaves(t *testing.T) {
 	t.Parallel()
 	for _, g := range Generators() {
@@ -82,7 +82,7 @@ func TestParkingSaves(t *testing.T) {
 	}
 }
 
-// TestLatePolicyIsFound: a policy that sleeps after the hour has ended costs more, so the tests above can fail.
+// TestLatePolicyIsFound: a policy that suspends after the end of the hour costs more, so the tests above can fail.
 func TestLatePolicyIsFound(t *testing.T) {
 	t.Parallel()
 	trace, err := Generate("small-team", 1)

@@ -77,7 +77,7 @@ func (s *starter) makeFirstContact(ctx context.Context, row vm.Row, server VM) e
 		ctx, cancel := context.WithTimeout(ctx, greetTimeout)
 		defer cancel()
 		pins, err = s.cfg.Contact.Greet(ctx, row, dressed.Endpoint, func(ctx context.Context, pins []string) error {
-			// A VM that accepts our key is running, even if the provider has not reported it yet.
+			// A VM that accepts errand's key is running, even if the provider has not reported it yet.
 			_, _, runsErr := s.apply(ctx, row.Name, vm.Event{Kind: vm.Runs})
 			_, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Pinned, Pins: pins})
 			return errors.Join(runsErr, err)

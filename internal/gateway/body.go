@@ -75,7 +75,7 @@ func (b *requestBody) readAll(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// grow grows the buffer to so many bytes.
+// grow increases the buffer's capacity to the given number of bytes.
 func (b *requestBody) grow(to int64) error {
 	if to <= int64(cap(b.bytes)) {
 		return io.ErrShortBuffer // cannot happen: net/http limits a body to its announced length

@@ -62,7 +62,7 @@ func (o *inFlightCalls) answerStarted(c *call, turn bool) {
 	}
 }
 
-// markAdmitted records that a call is admitted, with its output limited to so many tokens; 0 does not limit it.
+// markAdmitted records that a call is admitted with its output limited to outputLimit tokens, 0 for no limit.
 func (o *inFlightCalls) markAdmitted(c *call, outputLimit int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

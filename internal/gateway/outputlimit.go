@@ -13,7 +13,7 @@ import (
 // usualOutput is the output limit in tokens below which a call waits for earlier ones rather than be limited to less.
 const usualOutput = 8 << 10
 
-// minimumCost returns the cost of a call with so many tokens of output, or fewer if it requests fewer. It is zero for a
+// minimumCost returns the cost of a call with output tokens of output, or fewer if it requests fewer. It is zero for a
 // stream, which is ended at a cap, and the estimated cost for a call whose output cannot be limited.
 func (c *call) minimumCost(output int64) state.Money {
 	if !c.billable || c.request.Stream {

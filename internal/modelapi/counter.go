@@ -37,7 +37,7 @@ type Counter struct {
 	ending    Ending
 }
 
-// NewCounter returns a counter for an answer of this content type to a request of so many bytes, 0 if that is unknown.
+// NewCounter returns a counter for an answer of this content type to a request of requestBytes bytes, 0 if unknown.
 // Close must be called, even after an error.
 func NewCounter(contentType string, requestBytes int64) *Counter {
 	c := &Counter{requestBytes: max(requestBytes, 0)}

@@ -24,7 +24,7 @@ func (c *Cleaner) pruneArchives(ctx context.Context, now time.Time) error {
 		}
 		var key state.TaskKey
 		if _, err := fmt.Sscanf(a.Ref, "%d-%d-", &key.Repo, &key.Issue); err != nil {
-			continue // not of ours
+			continue // not a file of errand
 		}
 		t, err := c.cfg.Store.Task(ctx, key)
 		if err != nil {

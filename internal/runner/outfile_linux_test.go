@@ -82,7 +82,7 @@ func (r *recorded) lines() []string {
 	}
 }
 
-// read reads so many bytes.
+// read reads n bytes.
 func (r *recorded) read(n int) {
 	r.t.Helper()
 	if _, err := io.CopyN(io.Discard, r, int64(n)); err != nil {

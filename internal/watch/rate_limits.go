@@ -25,7 +25,7 @@ type limitedCount struct {
 	tasks, repositories int
 }
 
-// task counts err if it is a rate limit error of a task, and reports whether it is.
+// countTask counts err if it is a rate limit error of a task, and reports whether it is.
 func (s *limitedReads) countTask(err error) bool {
 	c := s.count(err)
 	if c != nil {

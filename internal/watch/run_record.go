@@ -83,7 +83,7 @@ func findRun(t *state.Task, run string) *state.Run {
 	return nil
 }
 
-// known fills in values for which the store is more reliable than the VM.
+// fillFromTask fills in values for which the store is more reliable than the VM.
 func fillFromTask(e *runlog.End, t *state.Task, r *state.Run) {
 	e.VM, e.Step = r.VM, string(r.Kind)
 	if !r.Started.IsZero() {

@@ -70,7 +70,7 @@ type Config struct {
 	Gate settings.Gate
 	// Memory is the memory of a VM in words, for prompts; it may be empty.
 	Memory string
-	// RealAgent is set for an agent that is not ours: it is refused where nothing isolates it,
+	// RealAgent is set for an agent other than the simulated one: it is refused where nothing isolates it,
 	// unless AllowUnsandboxed.
 	RealAgent, AllowUnsandboxed bool
 	Now                         func() time.Time

@@ -267,10 +267,10 @@ func (c *change) markOnce(key string) bool {
 }
 
 // scheduleDue enqueues a job that applies a Due event at a time.
-func (c *change) scheduleDue(what state.DueKind, key string, at time.Time) {
-	j := c.job(state.JobDue, state.LaneControl, "due-"+string(what)+"-"+key)
+func (c *change) scheduleDue(kind state.DueKind, key string, at time.Time) {
+	j := c.job(state.JobDue, state.LaneControl, "due-"+string(kind)+"-"+key)
 	j.NotBefore = at
-	j.Args = state.JobArgs{Due: what, Key: key}
+	j.Args = state.JobArgs{Due: kind, Key: key}
 	c.enqueue(j)
 }
 

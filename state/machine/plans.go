@@ -81,7 +81,7 @@ func storeStartWhilePaused(c *change) {
 	c.t.Waiting = w
 }
 
-// waitFor waits for something besides people and says what; the comment comes once per detail.
+// waitFor stores a condition, other than an action by people, that the task waits for. Each detail is commented once.
 func waitFor(c *change, w state.Waiting) {
 	if old := c.t.Waiting; old != nil && old.Kind == w.Kind {
 		w.Since = old.Since

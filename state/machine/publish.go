@@ -127,7 +127,7 @@ func storeHead(c *change) {
 	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
 }
 
-// rebase puts the VM's commits onto what somebody pushed.
+// rebase moves the VM's commits onto commits that somebody pushed.
 func rebase(c *change, head string) {
 	c.t.Work.Rebases++
 	c.t.Branch.Head = head
@@ -204,7 +204,7 @@ func waitForReview(c *change) {
 	c.t.Work = nil
 	c.enterPhase(state.PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
 	c.enqueuePost(fmt.Sprintf("pr-%d", c.t.PR.Number), state.Post{Kind: state.PostPROpened, By: c.personToNotify()})
-	if len(c.pendingFeedback()) > 0 || c.e.Searched() { // it was there before we knew of it, so somebody may have reviewed it
+	if len(c.pendingFeedback()) > 0 || c.e.Searched() { // it existed before errand knew of it, so somebody may have reviewed it
 		c.enqueueGather(c.e.Now.Add(c.p.Gather))
 	}
 }

@@ -148,7 +148,7 @@ func TestResetTimeOfALimit(t *testing.T) {
 	}
 }
 
-// TestRefuses: features that the program does not have are refused.
+// Features that the program does not have are refused.
 func TestInvalidSpecIsRefused(t *testing.T) {
 	t.Parallel()
 	const id = "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e"

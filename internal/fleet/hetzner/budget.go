@@ -13,7 +13,7 @@ import (
 )
 
 // requestsPerHour is the API's limit for a project over all clients: a token bucket of that size, refilled by one per
-// second. errand makes at most so many requests in any hour, burstShare-th of them at once.
+// second. errand makes at most requestsPerHour requests in any hour, and 1/burstShare of them in one burst.
 const (
 	requestsPerHour = 3600
 	burstShare      = 12

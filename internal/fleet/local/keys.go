@@ -65,7 +65,7 @@ func runtimeRoot() (string, error) {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("socket directory %s: does not belong to us alone", root)
+		return "", fmt.Errorf("socket directory %s: does not belong to errand alone", root)
 	}
 	return root, nil
 }

@@ -178,7 +178,7 @@ func namesOf(list []state.Existing) string {
 }
 
 // existing lists open pull requests that are linked to the issue and branches that the template names for
-// it, unless they are ours.
+// it, unless they are errand's.
 func (s *Steps) existing(ctx context.Context, w *step.Attempt, st *event.Start, linked []forge.LinkedPR) ([]state.Existing, error) {
 	t := w.Task
 	me, err := s.GitHub.Self(ctx)

@@ -23,7 +23,7 @@ func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 			return fmt.Errorf("find the base's newest commit: %w", err)
 		}
 		commit = head
-		if goesOn(t, vm) {
+		if continuesWork(t, vm) {
 			commit = t.Branch.BaseSHA // the work under way began there
 		}
 		l.BaseSHA = commit
@@ -37,7 +37,7 @@ func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 		return err
 	}
 	l.VMHead, ws.Place.LargeFiles = at.Head, at.LargeFiles
-	if goesOn(t, vm) && !at.Created {
+	if continuesWork(t, vm) && !at.Created {
 		l.VMHead = workspace.Root(t) // at.Head is the agent's unpublished commit
 		return nil                   // the base of the current work does not change
 	}
@@ -54,10 +54,10 @@ func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 	return nil
 }
 
-// goesOn reports whether the VM holds unpublished work that this run continues: an earlier run of
+// continuesWork reports whether the VM holds unpublished work that this run continues: an earlier run of
 // the same kind and round was on it, and nothing of it was published. Work from before people asked
 // for a new plan is not continued.
-func goesOn(t *state.Task, vm state.VM) bool {
+func continuesWork(t *state.Task, vm state.VM) bool {
 	if t.Run.Kind != state.RunImplement && t.Run.Kind != state.RunReview {
 		return false
 	}

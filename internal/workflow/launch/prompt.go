@@ -177,7 +177,7 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 		l.FeedbackIDs = append(l.FeedbackIDs, f.ID)
 		body := step.Shown(f.Body, s.Redact)
 		if f.Kind == "checks" || f.Kind == "refusal" || f.Kind == "conflict" {
-			body, _ = s.Redact.Redact(f.Body) // our own words, and the output of commands as it is
+			body, _ = s.Redact.Redact(f.Body) // errand's own text, and the unchanged output of commands
 		}
 		d.Feedback = append(d.Feedback, prompts.Feedback{
 			ID: f.ID, Kind: f.Kind, Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk, Items: f.Items,

@@ -45,10 +45,10 @@ func (s *Steps) denied(repoSettings settings.Settings) []string {
 		rules = append(rules, "Bash("+c+":*)")
 	}
 	if len(step.ExceptedPaths(s.Gate, repoSettings)) > 0 {
-		return rules // such rules know no exceptions
+		return rules // these rules have no exceptions
 	}
 	for _, glob := range step.ProtectedPaths(s.Gate, repoSettings) {
-		// Names alone mean every folder's there, and not all programs know braces and classes.
+		// A bare name applies to every folder there, and not all programs support braces and classes.
 		if strings.Contains(glob, "/") && !strings.ContainsAny(glob, "{}[]()!?\\:\"") {
 			rules = append(rules, "Edit("+glob+")")
 		}

@@ -59,7 +59,7 @@ func (s *Steps) mayPublish(ctx context.Context, w *step.Attempt, cs *changeset.C
 		return event.Event{}, false, &step.Problem{Reason: "The stored commits differ from the approved ones, so nothing was published.",
 			Hint: "Comment `retry fresh` to do the work again on a new VM.", Class: state.ClassInternal, Permanent: true}
 	}
-	if w.Job.Attempted { // it has begun: a 👍 that is taken back now does nothing
+	if w.Job.Attempted { // publishing has begun: withdrawing a 👍 no longer has an effect
 		return event.Event{}, true, nil
 	}
 	why, err := s.Approvals.Recheck(ctx, w, plan.Publish.Approved)

@@ -27,7 +27,7 @@ func (s *Steps) commitMessage(t *state.Task) string {
 // line in the form that the repository's template prescribes.
 func (s *Steps) published(t *state.Task, message string) string {
 	home := homeOf(t)
-	// The second time is for the template's own words. It changes nothing of the agent's.
+	// The second pass handles the template's text; the agent's text is already clean.
 	return pushgate.SafeMessage(s.inForm(t, pushgate.SafeMessage(message, home)), home)
 }
 

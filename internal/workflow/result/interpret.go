@@ -60,7 +60,7 @@ func New(cfg Config, t *state.Task, r *state.Run) *Interpreter {
 	return in
 }
 
-// How much of standard error a judgement may look at: so many lines, and so many bytes at the end of each.
+// Limits on the standard error that is examined: lines, and bytes of each.
 const (
 	keptStderr     = 50
 	keptStderrLine = 8 << 10

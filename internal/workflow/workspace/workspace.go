@@ -75,7 +75,7 @@ type Opener struct {
 	Tether   Tether
 	Archives Archives
 	GitHub   GitHub
-	// RealAgent is set for an agent that is not ours: it is refused where nothing isolates it,
+	// RealAgent is set for an agent other than the simulated one: it is refused where nothing isolates it,
 	// unless AllowUnsandboxed.
 	RealAgent, AllowUnsandboxed bool
 	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns

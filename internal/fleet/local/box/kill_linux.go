@@ -32,7 +32,7 @@ func KillSupervisor(ctx context.Context, rec Record) error {
 		return fmt.Errorf("ask who listens: %w", credErr)
 	}
 	if peer.Pid <= 1 || int(peer.Uid) != os.Getuid() { // 0 and below would mean process groups
-		return fmt.Errorf("process %d of user %d listens, which is no supervisor of ours", peer.Pid, peer.Uid)
+		return fmt.Errorf("process %d of user %d listens, which is not one of errand's supervisors", peer.Pid, peer.Uid)
 	}
 	return unix.Kill(int(peer.Pid), unix.SIGKILL)
 }

@@ -125,7 +125,7 @@ func probeNamespaces(ctx context.Context, host map[string]string) error {
 		}
 	}
 	if self, err := os.Readlink("/proc/self"); err != nil || self != fmt.Sprint(os.Getpid()) {
-		return fmt.Errorf("/proc shows other processes than ours (%s, %v)", self, err)
+		return fmt.Errorf("/proc shows processes from outside the box (%s, %v)", self, err)
 	}
 	links, err := net.Interfaces()
 	if err != nil {
