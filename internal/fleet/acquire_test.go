@@ -21,7 +21,7 @@ var (
 	otherTask = state.TaskKey{Repo: 5, Issue: 8}
 )
 
-// newShopFleet is a fleet of VMs that cost money.
+// newShopFleet returns a fleet whose VMs cost money.
 func newShopFleet(t *testing.T, change func(*fleet.Config)) (*fleet.Fleet, *shop, *clock, *store.Store) {
 	t.Helper()
 	c := newClock()
@@ -66,11 +66,11 @@ func TestCandidatesAreTriedInOrder(t *testing.T) {
 		err     error
 		reason  string
 	}{
-		"the first":            {want: "small/here"},
-		"the next":             {answers: map[string]error{"small/here": fleet.ErrNoCapacity}, want: "small/here small/there"},
-		"any place, the cheap": {answers: map[string]error{"small/here": fleet.ErrNoCapacity, "small/there": fleet.ErrNoCapacity}, want: "small/here small/there large/here"},
-		"needs":                {needs: fleet.Needs{VCPU: 8}, want: "large/here"},
-		"needs too much":       {needs: fleet.Needs{MemoryMB: 99999}, err: fleet.ErrNoCapacity, reason: "small/here has 8192 of 99999 MB of memory"},
+		"the first":           {want: "small/here"},
+		"the next":            {answers: map[string]error{"small/here": fleet.ErrNoCapacity}, want: "small/here small/there"},
+		"any place, cheapest": {answers: map[string]error{"small/here": fleet.ErrNoCapacity, "small/there": fleet.ErrNoCapacity}, want: "small/here small/there large/here"},
+		"needs":               {needs: fleet.Needs{VCPU: 8}, want: "large/here"},
+		"needs too much":      {needs: fleet.Needs{MemoryMB: 99999}, err: fleet.ErrNoCapacity, reason: "small/here has 8192 of 99999 MB of memory"},
 		"none": {
 			answers: map[string]error{"small/here": fleet.ErrNoCapacity, "small/there": fleet.ErrNoCapacity, "large/here": fleet.ErrNoCapacity, "large/there": fleet.ErrNoCapacity},
 			want:    "small/here small/there large/here large/there", err: fleet.ErrNoCapacity, reason: "small/here has none now; small/there has none now",
@@ -103,7 +103,7 @@ func TestCandidatesAreTriedInOrder(t *testing.T) {
 	}
 }
 
-// TestRefusedCandidateIsNotOrderedAgain wants a candidate that was refused to be left alone for 10 minutes.
+// TestRefusedCandidateIsNotOrderedAgain: a candidate that was refused is not ordered for 10 minutes.
 func TestRefusedCandidateIsNotOrderedAgain(t *testing.T) {
 	t.Parallel()
 	f, s, c, st := newShopFleet(t, nil)
@@ -150,7 +150,7 @@ func TestSlowVMIsReplaced(t *testing.T) {
 	}
 }
 
-// TestForeignVMWithTheSameNameIsNotTouched wants a VM that is not ours to be left alone.
+// TestForeignVMWithTheSameNameIsNotTouched: a VM of another deployment is neither adopted nor deleted.
 func TestForeignVMWithTheSameNameIsNotTouched(t *testing.T) {
 	t.Parallel()
 	f, s, _, st := newShopFleet(t, nil)
@@ -164,7 +164,7 @@ func TestForeignVMWithTheSameNameIsNotTouched(t *testing.T) {
 	}
 }
 
-// flaky is a first contact that fails so many times, in a way of its own.
+// flaky makes first contacts, of which the given number fail first, with the given error.
 type flaky struct {
 	failures *int
 	err      error // unreachable unless it is set
@@ -217,8 +217,7 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// TestUnusableVMsEndWithTheFirstBootError: what the first boot says is what people are told, and the operator what to
-// look at.
+// TestUnusableVMsEndWithTheFirstBootError: the error of the first boot reaches people, with a hint for the operator.
 func TestUnusableVMsEndWithTheFirstBootError(t *testing.T) {
 	t.Parallel()
 	left := 1 << 30

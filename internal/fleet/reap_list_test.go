@@ -18,11 +18,11 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// audited is a shop with volumes and addresses, any of whose lists may fail.
+// audited is a shop with volumes and addresses. Each of its lists can be made to fail.
 type audited struct {
 	*shop
-	strays map[string]fleet.UnmanagedResource // by kind
-	fails  map[string]error                   // by kind
+	unmanaged map[string]fleet.UnmanagedResource // by kind
+	fails     map[string]error                   // by kind
 }
 
 var _ fleet.Auditor = (*audited)(nil)
@@ -39,7 +39,7 @@ func (a *audited) Images(ctx context.Context) ([]fleet.Image, error) {
 
 func (a *audited) ListUnmanaged(context.Context) (out []fleet.UnmanagedResource, err error) {
 	failed := map[string]error{}
-	for kind, s := range a.strays {
+	for kind, s := range a.unmanaged {
 		if err := a.fails[kind]; err != nil {
 			failed[kind] = err
 			continue
@@ -53,15 +53,15 @@ func (a *audited) ListUnmanaged(context.Context) (out []fleet.UnmanagedResource,
 }
 
 func (a *audited) DeleteUnmanaged(_ context.Context, s fleet.UnmanagedResource) error {
-	delete(a.strays, s.Kind)
+	delete(a.unmanaged, s.Kind)
 	return nil
 }
 
-// orphanage is a fleet with one orphan of each kind.
+// orphanage returns a fleet with one orphan of each kind.
 func orphanage(t *testing.T) (*fleet.Fleet, *audited, *clock) {
 	t.Helper()
 	c := newClock()
-	a := &audited{shop: newShop(c), strays: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
+	a := &audited{shop: newShop(c), unmanaged: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
 	store := newStore(t, c.now)
 	f := fleet.New(a, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
@@ -70,14 +70,14 @@ func orphanage(t *testing.T) (*fleet.Fleet, *audited, *clock) {
 	createUnmanagedVM(a.memory, c, "orphan", nil)
 	a.images["unused"] = fleet.Image{ID: "unused", Labels: map[string]string{fleet.LabelKind: fleet.ImageSnapshot}, CreatedAt: c.now()}
 	for _, kind := range []string{"primary_ip", "volume"} {
-		a.strays[kind] = fleet.UnmanagedResource{Kind: kind, ID: "1", CreatedAt: c.now(), HasOwnLabel: true}
+		a.unmanaged[kind] = fleet.UnmanagedResource{Kind: kind, ID: "1", CreatedAt: c.now(), HasOwnLabel: true}
 	}
 	return f, a, c
 }
 
-// orphans are what is left of an orphanage.
+// orphans returns the remaining orphans of an orphanage.
 func (a *audited) orphans() string {
-	left := slices.Collect(maps.Keys(a.strays))
+	left := slices.Collect(maps.Keys(a.unmanaged))
 	if _, ok := a.vms["orphan"]; ok {
 		left = append(left, "vm")
 	}
@@ -88,8 +88,8 @@ func (a *audited) orphans() string {
 	return strings.Join(left, " ")
 }
 
-// TestEachKindIsReapedByItsOwnList wants one failing list to save the things of its own kind and of no other, and a
-// person to be told.
+// TestEachKindIsReapedByItsOwnList: a failing list keeps the resources of its own kind, and no others, from being
+// deleted, and raises an alarm.
 func TestEachKindIsReapedByItsOwnList(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]string{
@@ -146,8 +146,9 @@ func TestEachKindIsReapedByItsOwnList(t *testing.T) {
 	}
 }
 
-// TestReapWorksWhileListsFailInTurn wants what was seen to count although the list failed in between.
-func TestReapWorksWhileListsFailInTurn(t *testing.T) {
+// TestReapSurvivesIntermittentListFailures: earlier sightings of an orphan still count after its list has failed in
+// between.
+func TestReapSurvivesIntermittentListFailures(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"image", "primary_ip", "vm", "volume"} {
 		t.Run(kind, func(t *testing.T) {
@@ -166,11 +167,11 @@ func TestReapWorksWhileListsFailInTurn(t *testing.T) {
 	}
 }
 
-// TestAlarmsStayWhileTheirListFails wants what a person was told of not to vanish because nobody can look.
+// TestAlarmsStayWhileTheirListFails: an alarm stays while the list that would confirm its cause cannot be read.
 func TestAlarmsStayWhileTheirListFails(t *testing.T) {
 	t.Parallel()
 	f, a, _ := orphanage(t)
-	a.strays["volume"] = fleet.UnmanagedResource{Kind: "volume", ID: "9", Name: "theirs"}
+	a.unmanaged["volume"] = fleet.UnmanagedResource{Kind: "volume", ID: "9", Name: "theirs"}
 	reap(t, f, fleet.ReapOptions{})
 	a.fails["volume"] = errors.New("unavailable")
 	for range 2 {
@@ -180,19 +181,20 @@ func TestAlarmsStayWhileTheirListFails(t *testing.T) {
 		}
 	}
 	clear(a.fails)
-	delete(a.strays, "volume")
+	delete(a.unmanaged, "volume")
 	reap(t, f, fleet.ReapOptions{})
 	if alarms := f.Alarms(); len(alarms) != 0 {
 		t.Errorf("got alarms %+v", alarms)
 	}
 }
 
-// TestPersistentListFailureIsAnError: errand reads a list again by itself, so that one failure is a warning.
+// TestPersistentListFailureIsAnError: one failure is logged as a warning, since errand retries; repeated failures are
+// errors.
 func TestPersistentListFailureIsAnError(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := newClock()
-	a := &audited{shop: newShop(c), strays: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
+	a := &audited{shop: newShop(c), unmanaged: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
 	store := newStore(t, c.now)
 	f := fleet.New(a, fleet.Config{
 		Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}, Log: zerolog.New(&log),
@@ -215,19 +217,19 @@ func TestPersistentListFailureIsAnError(t *testing.T) {
 	}
 }
 
-// TestNoVMIsLostByAFailingList wants the rows of VMs in use to stay while the VMs cannot be listed.
+// TestNoVMIsLostByAFailingList: the rows of VMs in use stay while the VMs cannot be listed.
 func TestNoVMIsLostByAFailingList(t *testing.T) {
 	t.Parallel()
 	c := newClock()
 	store := newStore(t, c.now)
-	a := &audited{shop: newShop(c), strays: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
+	a := &audited{shop: newShop(c), unmanaged: map[string]fleet.UnmanagedResource{}, fails: map[string]error{}}
 	f := fleet.New(a, fleet.Config{Deployment: "demo", Rows: store.VMs, Store: store, Now: c.now, Sleep: c.sleep, Candidates: []fleet.Candidate{{Type: "small"}}})
 	t.Cleanup(f.Close)
 	server := get(t, f, fleet.AcquireSpec{Owner: "ours"})
 	a.fails["vm"] = errors.New("unavailable")
 	a.mu.Lock()
 	kept := a.vms[server.Name]
-	delete(a.vms, server.Name) // by name it is not there, either, for a moment
+	delete(a.vms, server.Name) // a lookup by name fails, too, for a moment
 	a.mu.Unlock()
 	ctx, stop := c.until(t, c.now().Add(20*time.Minute))
 	defer stop()
@@ -242,11 +244,12 @@ func TestNoVMIsLostByAFailingList(t *testing.T) {
 	}
 }
 
-// TestYoungOrphansAreListed wants a plan to name what is too young to go, and when it will, and to delete none of it.
+// TestYoungOrphansAreListed: a plan names the orphans that are too young to be deleted, with the time of their
+// deletion.
 func TestYoungOrphansAreListed(t *testing.T) {
 	t.Parallel()
-	for what, opts := range map[string]fleet.ReapOptions{"by itself": {}, "a person looks": {Reviewed: true}, "store lost": {All: true}} {
-		t.Run(what, func(t *testing.T) {
+	for name, opts := range map[string]fleet.ReapOptions{"automatic": {}, "reviewed by a person": {Reviewed: true}, "store lost": {All: true}} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, a, c := orphanage(t)
 			due := c.now().Add(15 * time.Minute)

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// reap plans, acts, and returns what went, as "kind id".
+// reap plans and acts. It returns the deleted items as "kind id".
 func reap(t *testing.T, f *fleet.Fleet, opts fleet.ReapOptions) string {
 	t.Helper()
 	plan, err := f.ReapPlan(t.Context(), opts)
@@ -37,7 +37,7 @@ func reap(t *testing.T, f *fleet.Fleet, opts fleet.ReapOptions) string {
 	return strings.Join(out, ", ")
 }
 
-// createUnmanagedVM puts a VM into the provider that the store does not know.
+// createUnmanagedVM creates a VM at the provider that the store does not know.
 func createUnmanagedVM(m *memory, c *clock, name string, labels map[string]string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func TestReapNeedsTwoSightings(t *testing.T) {
 	delete(m.vms, name)
 	m.mu.Unlock()
 	c.pass(15 * time.Minute)
-	reap(t, f, fleet.ReapOptions{}) // it is not seen: a later one of that name starts anew
+	reap(t, f, fleet.ReapOptions{}) // it is not seen: a later VM of that name counts as new
 	m.mu.Lock()
 	m.vms[name] = vm
 	m.mu.Unlock()
@@ -135,7 +135,7 @@ func TestReapRetriesFailedDeletions(t *testing.T) {
 	}
 }
 
-// TestReapAfterALostStore wants that nothing is deleted by a store that does not know what it has lost.
+// TestReapAfterALostStore: nothing is deleted with a store that may have lost rows.
 func TestReapAfterALostStore(t *testing.T) {
 	t.Parallel()
 	f, m, c := newFleet(t, 3)
@@ -195,7 +195,7 @@ func TestReapVMsPastTheirTime(t *testing.T) {
 	}
 }
 
-// newTaskFleet is a fleet with a store in which a task can be put.
+// newTaskFleet returns a fleet with a store in which the test can set a task.
 func newTaskFleet(t *testing.T) (*fleet.Fleet, *memory, *clock, *tasks) {
 	t.Helper()
 	c := newClock()
@@ -206,7 +206,7 @@ func newTaskFleet(t *testing.T) (*fleet.Fleet, *memory, *clock, *tasks) {
 	return f, m, c, s
 }
 
-// tasks is a store with one task that the test makes up.
+// tasks is a store whose only task is set by the test.
 type tasks struct {
 	*store.Store
 	task *state.Task
@@ -222,15 +222,15 @@ func TestReapRows(t *testing.T) {
 	tests := map[string]struct {
 		task *state.Task
 		work vm.EventKind
-		why  fleet.Reason // empty: it stays
+		why  fleet.Reason // empty: it is kept
 	}{
 		"its task has it":             {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: mine}}, "", ""},
-		"its task rests on it":        {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: mine}}, vm.Rest, ""},
-		"its launch goes on":          {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskRuns: state.TaskRuns{Run: &state.Run{}}}, "", ""},
+		"its task is parked":          {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: mine}}, vm.Rest, ""},
+		"its launch is active":        {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskRuns: state.TaskRuns{Run: &state.Run{}}}, "", ""},
 		"its launch waits":            {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: &state.Waiting{}}}, "", ""},
 		"no task":                     {nil, "", fleet.ReasonOrphan},
 		"its task is done":            {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}, TaskVMs: state.TaskVMs{VM: mine}}, "", fleet.ReasonDone},
-		"its task was cancelled":      {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseCancelled}}, "", fleet.ReasonCancelled},
+		"its task was canceled":       {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseCancelled}}, "", fleet.ReasonCancelled},
 		"its task has another VM":     {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: "other"}}}, vm.Work, fleet.ReasonOrphan},
 		"its task gave up the launch": {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseFailed}}, "", fleet.ReasonOrphan},
 	}
@@ -258,8 +258,8 @@ func TestReapRows(t *testing.T) {
 	}
 }
 
-// TestReapLiveVMOfAnEndedRow: a VM that lives although its row says that it is gone, or sleeps as an image, goes; its
-// row stays as it is.
+// TestReapLiveVMOfAnEndedRow: a VM that still exists although its row is gone or suspended as an image is deleted; its
+// row stays unchanged.
 func TestReapLiveVMOfAnEndedRow(t *testing.T) {
 	t.Parallel()
 	for name, sleeps := range map[string]bool{"gone": false, "asleep": true} {

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestSnapshotAndRestore puts a VM to sleep as an image and wakes it on another one.
+// TestSnapshotAndRestore suspends a VM as an image and restores it to another one.
 func TestSnapshotAndRestore(t *testing.T) {
 	t.Parallel()
 	f, s, _, store := newShopFleet(t, nil)
@@ -35,7 +35,7 @@ func TestSnapshotAndRestore(t *testing.T) {
 	}
 	next := get(t, f, fleet.AcquireSpec{Task: shopTask, Gen: 2, Image: ref, FromSleep: server.Name, FromImage: true})
 	if row := rowOf(t, store, next.Name); row.Phase != vm.Waking || row.Kind != "large" || row.Location != "there" {
-		t.Errorf("restored: got %+v", row) // on a disk that is large enough, and where the image is
+		t.Errorf("restored: got %+v", row) // with a large enough disk, at the image's location
 	}
 	for range 2 {
 		if err := f.ForgetImage(t.Context(), ref); err != nil {
@@ -50,7 +50,7 @@ func TestSnapshotAndRestore(t *testing.T) {
 	}
 }
 
-// TestSuspensionFailsIfTheImageIsNeverReady: a VM is not kept off for an image that does not become available.
+// TestSuspensionFailsIfTheImageIsNeverReady: a VM is turned on again if its image does not become available.
 func TestSuspensionFailsIfTheImageIsNeverReady(t *testing.T) {
 	t.Parallel()
 	f, s, c, store := newShopFleet(t, nil)
@@ -68,7 +68,7 @@ func TestSuspensionFailsIfTheImageIsNeverReady(t *testing.T) {
 	}
 }
 
-// TestVMIsUsableAfterAFailedSnapshot wants a VM whose image did not come about to be usable again.
+// TestVMIsUsableAfterAFailedSnapshot: a VM is usable again after the creation of its image has failed.
 func TestVMIsUsableAfterAFailedSnapshot(t *testing.T) {
 	t.Parallel()
 	f, s, _, store := newShopFleet(t, nil)
@@ -80,7 +80,7 @@ func TestVMIsUsableAfterAFailedSnapshot(t *testing.T) {
 	if row := rowOf(t, store, server.Name); row.Phase != vm.Parked || len(s.images) != 0 || s.off[server.Name] {
 		t.Errorf("got row %s, %d images, off: %v", row.Phase, len(s.images), s.off[server.Name])
 	}
-	if err := s.PowerOff(t.Context(), server.Name); err != nil { // we were killed before it was on again
+	if err := s.PowerOff(t.Context(), server.Name); err != nil { // errand was killed before it was on again
 		t.Fatal(err)
 	}
 	f.Close()
@@ -119,7 +119,7 @@ func TestStandbyVMIsReused(t *testing.T) {
 			}
 			ctx, stop := c.until(t, c.now().Add(70*time.Minute))
 			defer stop()
-			if err := f.Run(ctx); err != nil { // what is left of the first one, or was spare too long, goes
+			if err := f.Run(ctx); err != nil { // deletes the remains of the first VM, and standby VMs whose time is over
 				t.Error(err)
 			}
 			if row := rowOf(t, store, first.Name); row.Phase != vm.Gone || row.Why != string(fleet.ReasonDone) {
@@ -129,7 +129,7 @@ func TestStandbyVMIsReused(t *testing.T) {
 	}
 }
 
-// TestStandbyVMGivesWayToAnOrder wants a spare VM not to keep others waiting.
+// TestStandbyVMGivesWayToAnOrder: a standby VM is deleted if an order needs its place.
 func TestStandbyVMGivesWayToAnOrder(t *testing.T) {
 	t.Parallel()
 	f, s, _, _ := newShopFleet(t, func(c *fleet.Config) { c.Pool.Reuse, c.Caps.VMs = true, 1 })
@@ -232,8 +232,8 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// TestInsuredVMIsSuspendedBeforeItsMaximumAge: a VM that outlives its hour is put to sleep half a day before it is
-// deleted for its age.
+// TestInsuredVMIsSuspendedBeforeItsMaximumAge: a VM that is kept beyond its paid hour is suspended half a day before it
+// is deleted for its age.
 func TestInsuredVMIsSuspendedBeforeItsMaximumAge(t *testing.T) {
 	t.Parallel()
 	f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Pool.Insurance, c.MaxAge = 1, 30*time.Hour })

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// TestDeleteDoesNotWaitForAddresses wants a server to be deleted whatever the API says to a change of its addresses. An
-// address that is left behind stays known as this deployment's, and is deleted once the API obeys.
+// TestDeleteDoesNotWaitForAddresses: a server is deleted even if the API refuses to change its addresses. A remaining
+// address still belongs to this deployment and is deleted as soon as the API allows it.
 func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 	t.Parallel()
 	faults := map[string]simhetzner.Fault{
@@ -41,14 +41,14 @@ func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 			p.fault(fault)
 			if err := provider.Delete(ctx, "vm-1", fleet.ReasonDone); err != nil && what != "rate limit" {
 				t.Fatalf("delete: %v", err)
-			} else if err != nil { // no call at all is made for a while
+			} else if err != nil { // no call is made for a while
 				p.clock.Advance(time.Minute)
 				noErr(t, "delete again", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
 			}
 			p.wantCount("server", 0)
 			p.clock.Advance(time.Minute)
 			all, err := provider.ListUnmanaged(ctx)
-			noErr(t, "strays", err)
+			noErr(t, "list unmanaged resources", err)
 			ours := 0
 			for _, s := range all {
 				if s.Name == "theirs" || !s.HasOwnLabel {
@@ -60,7 +60,7 @@ func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 				}
 				noErr(t, "delete "+s.Name, provider.DeleteUnmanaged(ctx, s))
 			}
-			if want := map[bool]int{false: 2, true: 0}[fault.After]; ours != want { // labeled ones have gone with it
+			if want := map[bool]int{false: 2, true: 0}[fault.After]; ours != want { // labeled ones were deleted with it
 				t.Errorf("got %d unclaimed addresses: %+v", ours, all)
 			}
 			p.wantCount("primary_ip", 1)
@@ -68,8 +68,8 @@ func TestDeleteDoesNotWaitForAddresses(t *testing.T) {
 	}
 }
 
-// TestUnclaimedAddressIsClaimedByAnotherServer wants an address that was left behind to be left alone once a person
-// uses it: with labels of their own, or at a server of theirs.
+// TestUnclaimedAddressIsClaimedByAnotherServer: a remaining address is not deleted once a person uses it, with other
+// labels or at another server.
 func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, func(c *simhetzner.Config) { c.KeepAddresses = true })
@@ -81,7 +81,7 @@ func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 	p.clock.Advance(time.Minute)
 	left := map[string]fleet.UnmanagedResource{}
 	all, err := provider.ListUnmanaged(ctx)
-	noErr(t, "strays", err)
+	noErr(t, "list unmanaged resources", err)
 	for _, s := range all {
 		left[s.ID] = s
 	}
@@ -101,14 +101,14 @@ func TestUnclaimedAddressIsClaimedByAnotherServer(t *testing.T) {
 	p.person("/servers", fmt.Sprintf(`{"name":"mine","server_type":"cx23","image":"debian-13","location":"fsn1",
 		"public_net":{"enable_ipv4":%t,"enable_ipv6":%t,%q:%d}}`, field == "ipv4", field == "ipv6", field, used))
 	p.clock.Advance(time.Minute)
-	_, err = provider.ListUnmanaged(ctx) // sees whose they are now
-	noErr(t, "strays", err)
+	_, err = provider.ListUnmanaged(ctx) // reads their present owner
+	noErr(t, "list unmanaged resources", err)
 	servers, err := hcloud.NewClient(hcloud.WithEndpoint(p.url), hcloud.WithToken(token)).Server.All(ctx)
 	noErr(t, "servers", err)
 	p.request(http.MethodDelete, fmt.Sprintf("/servers/%d", servers[0].ID), "", http.StatusOK)
 	p.clock.Advance(time.Minute)
 	again, err := provider.ListUnmanaged(ctx)
-	noErr(t, "strays", err)
+	noErr(t, "list unmanaged resources", err)
 	if len(again) == 0 {
 		t.Error("got no remaining address")
 	}

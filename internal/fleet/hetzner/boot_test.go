@@ -11,20 +11,20 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestFailedBootsAreNoticed: a VM is dialed before Hetzner is asked how far it is, and still one that will never come
-// up is given up in time, without many calls.
+// TestFailedBootsAreNoticed: a VM is dialed before Hetzner reports it as running. A VM that never boots is still given
+// up in time, with few calls.
 func TestFailedBootsAreNoticed(t *testing.T) {
 	t.Parallel()
 	took := simhetzner.Took{Create: 21 * time.Second, Start: 8 * time.Second}
 	tests := map[string]struct {
-		faults []simhetzner.Fault
-		deaf   bool
-		why    fleet.Reason
-		within time.Duration // until it is given up
-		calls  int           // until then
+		faults  []simhetzner.Fault
+		noLogin bool
+		why     fleet.Reason
+		within  time.Duration // until it is given up
+		calls   int           // until then
 	}{
 		"the order fails":           {faults: []simhetzner.Fault{{Method: http.MethodPost, Path: "^/servers$", ActionCode: "server_error", Count: 1}}, why: fleet.ReasonCreateFailed, within: 2 * time.Minute, calls: 15},
-		"nobody can log in":         {deaf: true, why: fleet.ReasonUnusable, within: 8 * time.Minute, calls: 20},
+		"no login is possible":      {noLogin: true, why: fleet.ReasonUnusable, within: 8 * time.Minute, calls: 20},
 		"the order takes very long": {faults: []simhetzner.Fault{{Method: http.MethodPost, Path: "^/servers$", Slow: time.Hour, Count: 1}}, why: fleet.ReasonCreateFailed, within: 7 * time.Minute, calls: 25},
 	}
 	for name, test := range tests {
@@ -32,7 +32,7 @@ func TestFailedBootsAreNoticed(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, took, false)
-				a.deaf = test.deaf
+				a.noLogin = test.noLogin
 				for _, f := range test.faults {
 					noErr(t, "set a fault", a.sim.Fault(f))
 				}
@@ -63,8 +63,8 @@ func TestFailedBootsAreNoticed(t *testing.T) {
 	}
 }
 
-// TestFirstOrder: an order that is said to be the first of its name is not looked for before, and nothing is ordered
-// twice even if that is wrong.
+// TestFirstOrder: an order marked as the first of its name is made without a lookup, and nothing is ordered twice even
+// if the mark is wrong.
 func TestFirstOrder(t *testing.T) {
 	t.Parallel()
 	first := func(owner string) fleet.Spec {

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 )
 
-// TestDeleteUsesCachedServers: a server that was listed lately as this deployment's, with addresses that go along
-// with it, is deleted by one call and looked for once. Whatever is older, or was taken back, is asked for.
+// TestDeleteUsesCachedServers: a server that was recently listed as this deployment's, with addresses that are deleted
+// with it, is deleted by one call and looked up once. Older or invalidated entries are read again.
 func TestDeleteUsesCachedServers(t *testing.T) {
 	t.Parallel()
 	look := func(p *project, provider *hetzner.Provider) {
@@ -19,7 +19,7 @@ func TestDeleteUsesCachedServers(t *testing.T) {
 		_, err := provider.List(p.t.Context())
 		noErr(p.t, "list", err)
 		_, err = provider.ListUnmanaged(p.t.Context())
-		noErr(p.t, "strays", err)
+		noErr(p.t, "list unmanaged resources", err)
 	}
 	for name, test := range map[string]struct {
 		before     func(p *project, provider *hetzner.Provider, id string)
@@ -57,7 +57,7 @@ func TestDeleteUsesCachedServers(t *testing.T) {
 			provider, ctx := p.provider(nil), t.Context()
 			p.running(provider, "vm-1")
 			id := p.id("vm-1")
-			provider = p.provider(nil) // nothing is remembered of its making
+			provider = p.provider(nil) // a provider that did not create it
 			test.before(p, provider, id)
 			before, _ := p.sim.Counts()
 			noErr(t, "delete", provider.DeleteByID(ctx, id, fleet.ReasonDone))
@@ -69,7 +69,7 @@ func TestDeleteUsesCachedServers(t *testing.T) {
 			}
 			p.wantCount("server", test.left)
 			all, err := provider.ListUnmanaged(ctx)
-			noErr(t, "strays", err)
+			noErr(t, "list unmanaged resources", err)
 			ours := 0
 			for _, s := range all {
 				if s.Kind == "primary_ip" && s.HasOwnLabel {
@@ -85,7 +85,7 @@ func TestDeleteUsesCachedServers(t *testing.T) {
 	}
 }
 
-// TestDeleteImageChecksItsOwner unless it was listed lately.
+// TestDeleteImageChecksItsOwner: the owner is read from the API, unless the image was recently listed.
 func TestDeleteImageChecksItsOwner(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -126,7 +126,7 @@ func TestDeleteImageChecksItsOwner(t *testing.T) {
 	}
 }
 
-// change is a change that a person makes.
+// change applies a change made by a person.
 func (p *project) change(path, body string) {
 	p.t.Helper()
 	p.request(http.MethodPut, path, body, http.StatusOK)

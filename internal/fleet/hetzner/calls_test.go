@@ -25,22 +25,22 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// account is a whole fleet at the tick of production on the simulator, with the time that the real API takes. It
-// has to be made inside a synctest bubble, whose clock all of them share.
+// account is a whole fleet with production's check interval on the simulator, with the latency of the real API. It has
+// to be created inside a synctest bubble, whose clock all parts share.
 type account struct {
-	t     *testing.T
-	sim   *simhetzner.Sim
-	fleet *fleet.Fleet
-	store *tasks
-	took  simhetzner.Took
-	deaf  bool // no VM can be logged into
+	t       *testing.T
+	sim     *simhetzner.Sim
+	fleet   *fleet.Fleet
+	store   *tasks
+	took    simhetzner.Took
+	noLogin bool // no VM can be logged into
 
 	mu       sync.Mutex
 	contacts map[string]time.Duration // from the intent to the first contact with each VM
-	waited   time.Duration            // how long the last VM could have been used before
+	waited   time.Duration            // how long the last VM was usable before
 }
 
-// tasks are a store that says of each task that it has what it had last.
+// tasks is a store in which every task still has its last VM.
 type tasks struct {
 	*store.Store
 	mu  sync.Mutex
@@ -60,7 +60,7 @@ func (s *tasks) set(key state.TaskKey, server *state.VM, asleep *state.Suspended
 	s.has[key] = &state.Task{Key: key, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: server, Suspended: asleep}}
 }
 
-// sshAfter is how long after a server runs its SSH can be used: the boot of the system.
+// sshAfter is the time from a server's start until its SSH is usable: the boot of the system.
 const sshAfter = 12 * time.Second
 
 func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -87,7 +87,7 @@ func (a *account) Greet(ctx context.Context, row vm.Row, _ remote.Endpoint, pin 
 	}
 	late := time.Since(row.CreatedAt) - create - a.took.Start - sshAfter
 	runs := slices.ContainsFunc(a.sim.Objects("server"), func(o simhetzner.Object) bool { return o.Name == row.Name && o.Status == "running" })
-	if late < 0 || !runs || a.deaf {
+	if late < 0 || !runs || a.noLogin {
 		return nil, remote.ErrUnreachable
 	}
 	keys := []string{"ssh-ed25519 new-" + row.Name}
@@ -137,7 +137,7 @@ func newAccount(t *testing.T, took simhetzner.Took, keepAddresses bool) *account
 	return a
 }
 
-// calls are those that were made since an earlier count, by endpoint, without what the reapers have listed meanwhile.
+// calls returns the calls made since an earlier count, by endpoint, without the reapers' lists.
 func (a *account) calls(before map[string]int) (byRoute map[string]int, all int) {
 	byRoute, _ = a.sim.Counts()
 	for route := range byRoute {
@@ -167,12 +167,12 @@ func (a *account) retry(what string, do func() error) {
 		if err = do(); err == nil {
 			return
 		}
-		time.Sleep(10 * time.Second) // as a job that is tried again
+		time.Sleep(10 * time.Second) // like a job's retry
 	}
 	a.t.Errorf("%s: %v", what, err)
 }
 
-// run is a run of the agent. Whoever follows it asks for the VM's facts now and then.
+// run simulates a run of the agent, during which errand reads the VM's facts now and then.
 func (a *account) run(spec fleet.AcquireSpec, takes time.Duration) fleet.VM {
 	a.t.Helper()
 	var server fleet.VM
@@ -191,8 +191,8 @@ func (a *account) run(spec fleet.AcquireSpec, takes time.Duration) fleet.VM {
 	return server
 }
 
-// runLife plays the whole life of a task's VM: order, boot, two runs with a rest between them, parking until the end
-// of the hour, sleep, and after a while the wake on another VM, a last run and the end.
+// runLife plays the whole life of a task's VM: order, boot, two runs with a rest between them, parking until the end of
+// the hour, suspension, and later the restoration to another VM, a last run and the end.
 func (a *account) runLife(task state.TaskKey, snapshot bool) {
 	a.t.Helper()
 	ctx := a.t.Context()
@@ -228,16 +228,15 @@ func (a *account) runLife(task state.TaskKey, snapshot bool) {
 	a.retry("release", func() error { return a.fleet.Release(ctx, server.Name, fleet.ReasonDone) })
 }
 
-// TestRequestsPerVMLifecycle holds the calls of the API that the whole life of a task takes at the tick of production:
-// two VMs, of which the first sleeps and the second takes over. What the reapers ask every five minutes, whether there
-// is a VM or not, is apart. In the first life nothing has been measured yet, and the key, the firewall and the prices
-// are read.
+// TestRequestsPerVMLifecycle limits the API calls for the whole life of a task at production's check interval: two VMs,
+// of which the first is suspended and restored to the second. The reapers' lists, read every five minutes with or
+// without VMs, are counted apart. In the first life nothing has been measured yet, and the key, the firewall and the
+// prices are read.
 //
-// At most 25 calls are wanted. A snapshot's second life has 16: two orders; two deletions and for each the look whether
-// the server is gone by its id; the look whether a VM that rested is still there; whether the VM runs, the word to shut
-// down, and two looks that it is off, since an image of one that runs may not be readable; the order of the image, the
-// look whether it is ready, the one whether it is there when the VM is to wake, and its deletion; the prices, once an
-// hour.
+// The limit is 25 calls. The second life of a snapshot has 16: two orders; two deletions, each with a check by ID that
+// the server is gone; a check whether a parked VM still exists; a check whether the VM runs, the shutdown request and
+// two checks that it is off, since an image of a running server may be unreadable; the order of the image, a check
+// whether it is ready, another one before the restoration, and its deletion; the prices, once an hour.
 func TestRequestsPerVMLifecycle(t *testing.T) {
 	t.Parallel()
 	quick := simhetzner.Took{Create: 9 * time.Second, FromDisk: 41 * time.Second, Start: 5 * time.Second, Image: time.Minute, Shutdown: 5 * time.Second}
@@ -255,22 +254,22 @@ func TestRequestsPerVMLifecycle(t *testing.T) {
 		snapshot bool
 		vms      int // at once
 		faults   []simhetzner.Fault
-		keep     bool // addresses are not deleted along with servers
-		first    int  // the most calls of the first life
-		then     int  // and of the second
+		keep     bool // addresses are not deleted with servers
+		first    int  // maximum calls of the first life
+		then     int  // maximum calls of the second
 	}{
 		"archive, quick":           {took: quick, vms: 1, first: 15, then: 9},
 		"archive":                  {took: usual, vms: 1, first: 15, then: 9},
 		"archive, slow":            {took: slow, vms: 1, first: 15, then: 10},
-		"archive, addresses stay":  {took: usual, vms: 1, keep: true, first: 21, then: 15}, // each is labeled: 2 calls, and 1 for whose they are
+		"archive, addresses stay":  {took: usual, vms: 1, keep: true, first: 21, then: 15}, // 2 calls to label each, and 1 to read their owner
 		"archive, busy server":     {took: usual, vms: 1, faults: busy, first: 21, then: 15},
 		"archive, five tasks":      {took: usual, vms: 5, first: 10, then: 9},
 		"snapshot, quick":          {took: quick, snapshot: true, vms: 1, first: 23, then: 17},
 		"snapshot":                 {took: usual, snapshot: true, vms: 1, first: 23, then: 17},
 		"snapshot, slow":           {took: slow, snapshot: true, vms: 1, first: 25, then: 19},
 		"snapshot, addresses stay": {took: usual, snapshot: true, vms: 1, keep: true, first: 29, then: 23},
-		// Five of the calls are refused. The refused order is looked for by its name first, since its answer may have
-		// been lost, and so is the server that is to be deleted.
+		// Five of the calls are refused. The refused order is first looked up by name, since its answer may have been
+		// lost; so is the server to delete.
 		"snapshot, busy server": {took: usual, snapshot: true, vms: 1, faults: busy, first: 30, then: 24},
 		"snapshot, five tasks":  {took: usual, snapshot: true, vms: 5, first: 18, then: 17},
 	}
@@ -296,10 +295,10 @@ func TestRequestsPerVMLifecycle(t *testing.T) {
 	}
 }
 
-// runRound plays the lives of some tasks that begin at about the same time, and returns the calls that one took.
+// runRound plays the lives of some tasks that begin at about the same time, and returns the calls per task.
 func (a *account) runRound(n, tasks int, snapshot bool, faults []simhetzner.Fault) int {
 	a.t.Helper()
-	time.Sleep(1700 * time.Millisecond) // so that a fault is for the task's calls, and not for the reapers'
+	time.Sleep(1700 * time.Millisecond) // so that faults hit the task's calls, not the reapers'
 	synctest.Wait()
 	for _, f := range faults {
 		noErr(a.t, "set a fault", a.sim.Fault(f))
@@ -313,14 +312,14 @@ func (a *account) runRound(n, tasks int, snapshot bool, faults []simhetzner.Faul
 		})
 	}
 	wait.Wait()
-	synctest.Wait() // a pass of the reapers that is under way would be counted in part
+	synctest.Wait() // an unfinished pass of the reapers would be counted in part
 	byRoute, all := a.calls(before)
 	calls := (all + tasks - 1) / tasks
 	a.t.Logf("life %d: %d calls for two VMs (of %d at once: %s)", n+1, calls, tasks, perRoute(byRoute))
 	return calls
 }
 
-// reaperLists are the lists that one pass of the reapers reads.
+// reaperLists returns the lists that one pass of the reapers reads.
 func reaperLists() []string {
 	return []string{
 		"GET /servers", "GET /servers", "GET /images", "GET /images", "GET /primary_ips", "GET /volumes", "GET /ssh_keys", "GET /firewalls",

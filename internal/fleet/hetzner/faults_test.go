@@ -13,7 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// TestErrorCodes holds what each code of the API means against facts, by way of an order.
+// TestErrorCodes checks the error that each code of the API becomes when an order fails with it.
 func TestErrorCodes(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]error{
@@ -27,7 +27,7 @@ func TestErrorCodes(t *testing.T) {
 		"maintenance": fleet.ErrUnknownOutcome, "service_error": fleet.ErrUnknownOutcome, "server_error": fleet.ErrUnknownOutcome,
 		"timeout": fleet.ErrUnknownOutcome, "bad_gateway": fleet.ErrUnknownOutcome, "unavailable": fleet.ErrUnknownOutcome,
 		"unknown_error": fleet.ErrUnknownOutcome, "never_heard_of": fleet.ErrUnknownOutcome,
-		// Taken, and yet nobody has it: an order on its way.
+		// The name is taken, but no server has it: an order is in progress.
 		"uniqueness_error": fleet.ErrUnknownOutcome,
 	} {
 		t.Run(code, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestErrorCodes(t *testing.T) {
 	}
 }
 
-// faults are all ways in which a mutation's answer may be missing, bad or late.
+// faults returns all ways in which a mutation's answer may be missing, invalid or late.
 func faults() map[string]simhetzner.Fault {
 	return map[string]simhetzner.Fault{
 		"lost before the effect": {Cut: true},
@@ -75,7 +75,7 @@ func faults() map[string]simhetzner.Fault {
 	}
 }
 
-// mutation is a call of ours and the request of it that goes wrong.
+// mutation is a provider call, with its request that fails.
 type mutation struct {
 	method, path string
 	prepare      func(*testing.T, *project, *hetzner.Provider)
@@ -151,8 +151,8 @@ func mutations() map[string]mutation {
 	}
 }
 
-// TestFaultsOfMutations: each fault on each mutation ends in an error that says what to do, and calling
-// again, as often as it takes, finishes the work without a second object.
+// TestFaultsOfMutations: each fault of each mutation ends in an error that says what to do. Repeating the call finishes
+// the work without creating a second object.
 func TestFaultsOfMutations(t *testing.T) {
 	t.Parallel()
 	for what, m := range mutations() {
@@ -182,7 +182,7 @@ func hangFor(f simhetzner.Fault) time.Duration {
 	return 10 * time.Second
 }
 
-// insist calls until it succeeds, with the time between that the error asks for, and a new process each time.
+// insist repeats a call until it succeeds, after the delay that the error requires, with a new provider each time.
 func (p *project) insist(do func(context.Context, *hetzner.Provider) error, provider *hetzner.Provider) (errs []error) {
 	p.t.Helper()
 	known := []error{fleet.ErrUnknownOutcome, fleet.ErrBusy, fleet.ErrLimited, fleet.ErrUnauthorized}

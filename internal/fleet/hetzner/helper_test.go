@@ -22,13 +22,13 @@ import (
 
 const token = "token-for-tests"
 
-// project is a stand-in's project with a clock that only the test, and whoever waits, moves.
+// project is a project of the simulator with a clock that only the test and waiting calls advance.
 type project struct {
 	t     *testing.T
 	sim   *simhetzner.Sim
 	clock *simhetzner.Clock
 	url   string
-	http  *http.Client  // not the default transport: any test server that is closed closes its idle connections, also one that is just used
+	http  *http.Client  // not the default transport, since every test server that closes also closes its connections
 	ahead time.Duration // of the API's clock
 }
 
@@ -47,7 +47,7 @@ func newProject(t *testing.T, change func(*simhetzner.Config)) *project {
 	return p
 }
 
-// ServeHTTP is the stand-in with a Date by its clock.
+// ServeHTTP serves the simulator with a Date header by its clock.
 func (p *project) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", p.clock.Now().Add(p.ahead).UTC().Format(http.TimeFormat))
 	p.sim.ServeHTTP(w, r)
@@ -62,7 +62,7 @@ func publicKey(t *testing.T, seed byte) ssh.PublicKey {
 	return key
 }
 
-// config is a provider's of deployment test.
+// config returns the configuration of a provider for the deployment "test".
 func (p *project) config() hetzner.Config {
 	settings := hetzner.DefaultSettings()
 	settings.Endpoint = p.url
@@ -93,7 +93,7 @@ func (p *project) fault(f simhetzner.Fault) {
 	}
 }
 
-// count is how many objects of a kind there are.
+// count returns the number of objects of a kind.
 func (p *project) count(kind string) int { return len(p.sim.Objects(kind)) }
 
 func (p *project) wantCount(kind string, want int) {
@@ -103,7 +103,7 @@ func (p *project) wantCount(kind string, want int) {
 	}
 }
 
-// id is that of the server of a name, whoever's it is.
+// id returns the ID of the server with a name, of any deployment.
 func (p *project) id(name string) string {
 	p.t.Helper()
 	for _, o := range p.sim.Objects("server") {
@@ -115,7 +115,7 @@ func (p *project) id(name string) string {
 	return ""
 }
 
-// idOf is the id of one of a provider's VMs, empty if it cannot be had.
+// idOf returns the ID of one of a provider's VMs, empty if it is unknown.
 func idOf(ctx context.Context, provider *hetzner.Provider, name string) string {
 	vm, err := provider.Get(ctx, name)
 	if err != nil {
@@ -131,7 +131,7 @@ func spec(name string) fleet.Spec {
 	}
 }
 
-// running creates a VM and has it come up.
+// running creates a VM and waits until it runs.
 func (p *project) running(provider *hetzner.Provider, name string) fleet.VM {
 	p.t.Helper()
 	if _, err := provider.Create(p.t.Context(), spec(name)); err != nil {
@@ -167,7 +167,7 @@ func noErr(t *testing.T, what string, err error) {
 	}
 }
 
-// actions counts a server's, by command.
+// actions counts a server's actions by command.
 func (p *project) actions(server int64) map[string]int {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, fmt.Sprintf("%s/servers/%d/actions?per_page=50", p.url, server), nil)

@@ -38,7 +38,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("again: got %+v, %v", again, err)
 	}
 	more := sleepLabels()
-	more["extra"] = "x" // is not the same
+	more["extra"] = "x" // makes the labels differ
 	delete(more, fleet.LabelKind)
 	p.clock.Advance(time.Hour)
 	other, err := provider.Image(ctx, fleet.ImageSpec{VM: p.id("vm-1"), Labels: more})
@@ -134,7 +134,7 @@ func TestPowerOffCutsAnUnresponsiveServer(t *testing.T) {
 	}
 }
 
-// outdated is a way to the API whose lists say that every server is off, whatever is true.
+// outdated is a transport whose lists report every server as off.
 type outdated struct{}
 
 func (outdated) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -150,8 +150,8 @@ func (outdated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// TestImageOfARunningServerIsRefused wants a server to be off by its own record, not by a list, before its disk is
-// imaged.
+// TestImageOfARunningServerIsRefused: before an image is created, the server must be off by its own record, not only by
+// a list.
 func TestImageOfARunningServerIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -174,7 +174,7 @@ func TestImageOfARunningServerIsRefused(t *testing.T) {
 	}
 }
 
-// TestImageBelongsToItsServer: an image with the same labels is not adopted if it was made of another server.
+// TestImageBelongsToItsServer: an image of another server is not adopted, even with the same labels.
 func TestImageBelongsToItsServer(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)

@@ -44,7 +44,7 @@ func TestLife(t *testing.T) {
 	p.wantCount("primary_ip", 0)
 }
 
-// TestLifecycleFitsTheRequestBudget holds a VM's life with sleep and ten looks against the budget.
+// TestLifecycleFitsTheRequestBudget limits the requests for a VM's life with a suspension and ten status checks.
 func TestLifecycleFitsTheRequestBudget(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -92,7 +92,7 @@ func TestOrder(t *testing.T) {
 	p.wantCount("firewall", 1)
 }
 
-// TestNotAfterLabelDoesNotIdentifyAVM: a later call may say another time for the same VM.
+// TestNotAfterLabelDoesNotIdentifyAVM: a later call may name another time for the same VM.
 func TestNotAfterLabelDoesNotIdentifyAVM(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -159,7 +159,7 @@ func TestForeignServersAreNotTouched(t *testing.T) {
 	wantErr(t, "create with another owner", err, fleet.ErrNameTaken)
 }
 
-// TestListReadsAllPages lists more than a page, and never a part of it.
+// TestListReadsAllPages: List returns all pages or an error, never a part.
 func TestListReadsAllPages(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -218,7 +218,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestSlowBootsAndImagesNeedFewRequests: a boot of 14 minutes and an image of 40 cost few requests besides the lists.
+// TestSlowBootsAndImagesNeedFewRequests: a boot of 14 minutes and an image of 40 minutes need few requests in addition
+// to the lists.
 func TestSlowBootsAndImagesNeedFewRequests(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)

@@ -23,7 +23,8 @@ func TestMicro(t *testing.T) {
 	}
 }
 
-// FuzzMicro holds it against big numbers: never less than the price, never a millionth more.
+// FuzzMicro compares the conversion with big numbers: the result is never below the price, and at most a millionth
+// above it.
 func FuzzMicro(f *testing.F) {
 	for _, s := range []string{"0.0104720000000000", "1", "9223372036854.775807", "0.0000000"} {
 		f.Add(s)

@@ -70,7 +70,7 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// TestPriceMatchesTheBill: what we say that an hour costs is what the stand-in bills.
+// TestPriceMatchesTheBill: the offered hourly price is the one that the simulator bills.
 func TestPriceMatchesTheBill(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -88,8 +88,8 @@ func TestPriceMatchesTheBill(t *testing.T) {
 	}
 }
 
-// TestPricesOfTheRealAPI has what the stand-in does not: more kinds of addresses than hcloud-go allows
-// for, a type that is deprecated, prices that are no numbers.
+// TestPricesOfTheRealAPI covers data that the simulator does not have: more kinds of addresses than hcloud-go knows, a
+// deprecated type, and prices that are not numbers.
 func TestPricesOfTheRealAPI(t *testing.T) {
 	t.Parallel()
 	const types = `{"server_types":[{"id":1,"name":"cx43","cores":8,"memory":16.0,"disk":160,"architecture":"x86","deprecation":null,
@@ -125,7 +125,7 @@ func TestPricesOfTheRealAPI(t *testing.T) {
 		if fsn.MicroHour != 30_464+952 || fsn.MicroMonth != 19_028_100+595_000 || !fsn.Available || fsn.GoneAfter.Month() != time.December {
 			t.Errorf("fsn1: got %+v", fsn)
 		}
-		if nbg.MicroHour != want || nbg.Available { // it went on 1 November
+		if nbg.MicroHour != want || nbg.Available { // it was removed on 1 November
 			t.Errorf("nbg1: got %+v", nbg)
 		}
 		if gb, err := provider.ImageMicroGBMonth(t.Context()); err != nil || gb != 17_018 {
@@ -200,7 +200,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestOldPricesAreUsedWhileTheAPIFails: for a day, errand goes on with what it knows.
+// TestOldPricesAreUsedWhileTheAPIFails: the last known prices are used for a day.
 func TestOldPricesAreUsedWhileTheAPIFails(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)

@@ -43,7 +43,7 @@ func TestRebuild(t *testing.T) {
 	if n := p.actions(p.sim.Objects("server")[0].ID)["rebuild_server"]; n != 1 {
 		t.Errorf("got %d rebuilds", n)
 	}
-	// And once more, from a process that knows nothing.
+	// Repeat it from a new process.
 	again := p.provider(nil)
 	vm, err = again.Rebuild(ctx, "vm-2", spec("vm-3"))
 	noErr(t, "rebuild as a third", err)
@@ -59,8 +59,8 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestBetweenRenameAndRebuild: the process died after the first call. The server has the new name and the
-// old disk, and must not be taken for the new VM.
+// TestBetweenRenameAndRebuild: the process died after the first call. The server has the new name and the old disk, and
+// must not be used as the new VM.
 func TestBetweenRenameAndRebuild(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)

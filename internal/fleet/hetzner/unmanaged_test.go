@@ -18,13 +18,13 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// person does in the console what people do.
+// person makes a request as a person would in the console.
 func (p *project) person(path, body string) {
 	p.t.Helper()
 	p.request(http.MethodPost, path, body, http.StatusCreated)
 }
 
-// request makes a request of the API that is not the provider's.
+// request makes a request that does not come from the provider.
 func (p *project) request(method, path, body string, want int) {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
@@ -42,7 +42,7 @@ func (p *project) request(method, path, body string, want int) {
 func listUnmanaged(t *testing.T, provider *hetzner.Provider) map[string]fleet.UnmanagedResource {
 	t.Helper()
 	all, err := provider.ListUnmanaged(t.Context())
-	noErr(t, "strays", err)
+	noErr(t, "list unmanaged resources", err)
 	out := map[string]fleet.UnmanagedResource{}
 	for _, s := range all {
 		key := s.Kind + " theirs"
@@ -91,7 +91,7 @@ func TestUnmanagedResourcesAreListed(t *testing.T) {
 			continue
 		}
 		wantErr(t, "delete "+key, err, fleet.ErrInvalid)
-		s.HasOwnLabel = true // whoever says so
+		s.HasOwnLabel = true // even if the caller claims it
 		wantErr(t, "delete again "+key, provider.DeleteUnmanaged(ctx, s), fleet.ErrInvalid)
 	}
 	p.wantCount("volume", 1)
@@ -101,14 +101,14 @@ func TestUnmanagedResourcesAreListed(t *testing.T) {
 	p.running(provider, "vm-2")
 }
 
-// TestRemainingAddressesAreUnmanaged: this API lets addresses live on, whatever one asks.
+// TestRemainingAddressesAreUnmanaged: with this API, addresses always survive their server.
 func TestRemainingAddressesAreUnmanaged(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
 	provider := p.provider(nil)
 	ctx := t.Context()
 	p.running(provider, "vm-1")
-	// Somebody deletes the server by hand and keeps the addresses: they are no one's.
+	// A person deletes the server and keeps the addresses: they are unmanaged.
 	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
 	p.wantCount("primary_ip", 0)
 
@@ -117,7 +117,7 @@ func TestRemainingAddressesAreUnmanaged(t *testing.T) {
 	q.running(provider, "vm-1")
 	noErr(t, "delete", provider.Delete(ctx, "vm-1", fleet.ReasonDone))
 	all, err := provider.ListUnmanaged(ctx)
-	noErr(t, "strays", err)
+	noErr(t, "list unmanaged resources", err)
 	for _, s := range all {
 		if s.Kind != "primary_ip" || !s.HasOwnLabel || s.Labels[fleet.LabelOwner] != "owner-of-vm-1" {
 			t.Errorf("got unmanaged resource %+v", s)
@@ -145,7 +145,7 @@ func TestSetup(t *testing.T) {
 	for range 2 {
 		noErr(t, "setup with other rules", narrow.Setup(ctx))
 	}
-	p.wantCount("firewall", 2) // the second for VMs in which images are baked
+	p.wantCount("firewall", 2) // the second is for servers on which images are baked
 	set := 0
 	for _, r := range p.sim.Requests() {
 		if strings.HasSuffix(r.Path, "/actions/set_rules") {
@@ -165,7 +165,7 @@ func TestSetup(t *testing.T) {
 	wantErr(t, "setup with a firewall of a person's", stolen.provider(nil).Setup(ctx), fleet.ErrInvalid)
 }
 
-// TestDeletedKeyIsCreatedAgain: a person has cleaned up under us.
+// TestDeletedKeyIsCreatedAgain: an SSH key that a person deleted is registered again.
 func TestDeletedKeyIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -183,8 +183,8 @@ func TestDeletedKeyIsCreatedAgain(t *testing.T) {
 	p.wantCount("ssh_key", 1)
 }
 
-// TestAddressOfAVM: by IPv6 it is the first of its network; by a private one it has neither a public
-// address nor a firewall, which would guard nothing.
+// TestAddressOfAVM: the IPv6 address is the first of its network. A VM with only a private address has neither a public
+// address nor a firewall.
 func TestAddressOfAVM(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -210,8 +210,8 @@ func TestAddressOfAVM(t *testing.T) {
 	}
 }
 
-// TestBakingServerHasOpenEgress: where VMs reach nothing but through errand, the one in which their image is baked has
-// to fetch what goes into it.
+// TestBakingServerHasOpenEgress: where VMs have no direct egress, the server on which their image is baked has it, to
+// download the image's contents.
 func TestBakingServerHasOpenEgress(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -242,14 +242,14 @@ func TestBakingServerHasOpenEgress(t *testing.T) {
 			t.Errorf("%s: got restricted egress %t", s.Name, is)
 		}
 	}
-	strays, err := provider.ListUnmanaged(t.Context())
-	noErr(t, "strays", err)
-	for _, s := range strays {
+	unmanaged, err := provider.ListUnmanaged(t.Context())
+	noErr(t, "list unmanaged resources", err)
+	for _, s := range unmanaged {
 		t.Errorf("got unmanaged resource %+v", s)
 	}
 }
 
-// TestIncompleteListKeepsOtherKinds wants one failing list, also on its second page, to hide its own kind only.
+// TestIncompleteListKeepsOtherKinds: a failing list, also on its second page, only omits its own kind.
 func TestIncompleteListKeepsOtherKinds(t *testing.T) {
 	t.Parallel()
 	paths := map[string]string{

@@ -11,8 +11,8 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// TestForkBombIsBounded starts more processes than a box may have, each of them harmless by itself. The box goes on
-// answering, as long as the answer takes no process more than a shell.
+// TestForkBombIsBounded starts more processes than a box allows, each harmless on its own. The box still answers
+// commands that need only a shell.
 func TestForkBombIsBounded(t *testing.T) {
 	t.Parallel()
 	const most = 100
@@ -21,7 +21,7 @@ func TestForkBombIsBounded(t *testing.T) {
 			t.Parallel()
 			p, signer := newProvider(t, kind, func(c *local.Config) { c.Bounds.Processes = most })
 			c := dial(t, create(t, p, "one"), signer)
-			for range 4 { // a shell gives up when it cannot fork
+			for range 4 { // a shell exits if it cannot fork
 				tolerate(t, c, "i=0; while [ $i -lt 60 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); done")
 			}
 			count, err := strconv.Atoi(run(t, c, "set -- /proc/[0-9]*; echo $#"))
@@ -35,8 +35,8 @@ func TestForkBombIsBounded(t *testing.T) {
 	}
 }
 
-// TestMemoryHogIsEnded takes memory and keeps it, in one process and in several of which none has too much. What feeds
-// a hog ends with it.
+// TestMemoryHogIsEnded allocates memory, in one process and in several that together exceed the limit. The processes
+// that feed them end, too.
 func TestMemoryHogIsEnded(t *testing.T) {
 	t.Parallel()
 	hog := func(bytes string) string {
@@ -62,7 +62,7 @@ func TestMemoryHogIsEnded(t *testing.T) {
 	}
 }
 
-// TestSandboxCommandsAreKilledFirstOnOOM when the host's memory runs out.
+// TestSandboxCommandsAreKilledFirstOnOOM: if the host's memory runs out, the kernel kills sandboxed commands first.
 func TestSandboxCommandsAreKilledFirstOnOOM(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
@@ -77,7 +77,7 @@ func TestSandboxCommandsAreKilledFirstOnOOM(t *testing.T) {
 	}
 }
 
-// tolerate runs a command whatever becomes of it.
+// tolerate runs a command and ignores its result.
 func tolerate(t *testing.T, c *remote.Client, line string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/fleet/local"
 )
 
-// TestSandboxesAreNotRootOnTheHost asks the host, not the box, whose the box's processes are: what belongs to root
-// there may write to /proc/sys without any capability, and leave files that make others root.
+// TestSandboxesAreNotRootOnTheHost checks on the host as which user a box's processes run: root on the host could write
+// to /proc/sys without any capability, and leave setuid files.
 func TestSandboxesAreNotRootOnTheHost(t *testing.T) {
 	t.Parallel()
 	own := fmt.Sprint(os.Getuid())
@@ -72,7 +72,7 @@ func credentials(t *testing.T, mark string) string {
 	return ""
 }
 
-// TestNotesForRoot: whoever runs errand as root reads at the start what boxes do about it, and which shared folders
+// TestNotesForRoot: if errand runs as root, its notes at startup say how boxes are restricted, and which shared folders
 // they cannot use.
 func TestNotesForRoot(t *testing.T) {
 	t.Parallel()
@@ -103,8 +103,8 @@ func TestNotesForRoot(t *testing.T) {
 	}
 }
 
-// TestStrictUmask runs a test of this package under a umask that gives others nothing: the boxes' processes are others
-// where root makes boxes.
+// TestStrictUmask runs a test of this package under a umask that excludes other users, as which the boxes' processes
+// run if root creates them.
 func TestStrictUmask(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

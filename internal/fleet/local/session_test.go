@@ -21,7 +21,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// plainBox returns a box whose files the test can see.
+// plainBox returns a box whose files are visible to the test.
 func plainBox(t *testing.T) (vm fleet.VM, c *remote.Client, signer ssh.Signer) {
 	t.Helper()
 	p, signer := newProvider(t, local.KindPlain, nil)
@@ -60,8 +60,8 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestChannelCloseEndsTheGroup covers what sshd leaves running: a silent command
-// whose client went away while the connection lives on.
+// TestChannelCloseEndsTheGroup covers a case in which sshd leaves processes: a silent command whose client closed the
+// channel, but not the connection.
 func TestChannelCloseEndsTheGroup(t *testing.T) {
 	t.Parallel()
 	vm, c, signer := plainBox(t)
@@ -130,7 +130,7 @@ func TestManyBytesBothWays(t *testing.T) {
 	}
 }
 
-// TestServerRefuses holds the server against a client that asks for more.
+// TestServerRefuses: requests beyond those that errand needs are refused.
 func TestServerRefuses(t *testing.T) {
 	t.Parallel()
 	vm, _, signer := plainBox(t)
