@@ -49,10 +49,15 @@ func TestEveryPhaseHasWords(t *testing.T) {
 			t.Errorf("phase %s is called %q, like %q", p, w, seen[w])
 		}
 		seen[w] = p
+		if c := words.PhaseClause(p); !strings.HasPrefix(c, "the ") || seen[c] != "" {
+			t.Errorf("phase %s is stated as %q, like %q", p, c, seen[c])
+		} else {
+			seen[c] = p
+		}
 	}
 }
 
-func TestCash(t *testing.T) {
+func TestCashIsFormatted(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		micro          int64
