@@ -54,8 +54,8 @@ type life struct {
 	play   *demo.Play
 	log    *os.File
 	killed int       // number of kills as a separate process
-	waits  time.Time // the time that errand last waited for, by its clock
-	since  time.Time // since when, in real time
+	waits  time.Time // the time, by errand's clock, until which it last waited
+	since  time.Time // the real time when that wait began
 }
 
 // begin starts the simulators and the first incarnation.

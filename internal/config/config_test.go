@@ -19,7 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 )
 
-// appKey is a private key in the form in which GitHub hands one out.
+// appKey returns a private key in the format of GitHub's download.
 func appKey(t *testing.T) string {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
@@ -29,13 +29,13 @@ func appKey(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// env is an environment for tests.
+// env returns an environment for tests.
 func env(t *testing.T) func(string) (string, bool) {
 	vars := map[string]string{"KEY": appKey(t), "HOOK": "hook-secret-for-tests", "SHORT": "short", "TOKEN": "admin-token-for-tests", "MODEL": "model-key-1", "EMPTY": ""}
 	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 }
 
-// minimalConfig is the least that a configuration has to say.
+// minimalConfig is the smallest valid configuration.
 const minimalConfig = `agent: {adapter: command, command: [agent]}
 github:
   app_id: 12
@@ -86,7 +86,7 @@ func TestParseReportsProblems(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ add, want string }{
 		"unknown key, near one":    {"limits:\n  turn: 3\n", "line 9: limits.turn: this key is unknown; did you mean turns?"},
-		"unknown key at the top":   {"colour: red\n", "line 8: colour: this key is unknown; the keys are enabled, "},
+		"unknown key at the top":   {"color: red\n", "line 8: color: this key is unknown; the keys are enabled, "},
 		"a word for a number":      {"limits:\n  turns: many\n", "line 9: limits.turns: write a whole number"},
 		"a fraction for a number":  {"limits:\n  turns: 1.5\n", "line 9: limits.turns: write a whole number"},
 		"a number for a duration":  {"limits:\n  duration: 7200\n", "line 9: limits.duration: write a duration such as 90s"},
@@ -123,10 +123,10 @@ func TestParseReportsProblems(t *testing.T) {
 		"a bad range":              {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  ssh_from: [here]\n", `line 11: hetzner.ssh_from[0]: "here": write a range of addresses`},
 		"a huge setup":             {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  setup: " + strings.Repeat("x", 17000) + "\n", "line 11: hetzner.setup: write a shell script, at most 16384 bytes; use `bake` for a longer one"},
 		"no way to a VM":           {"provider: hetzner\nhetzner:\n  token: env:MODEL\n  ipv4: false\n", "line 9: hetzner.network: required without IPv4"},
-		"a group of nobody":        {"bake:\n  web: {script: 'true'}\n", "line 9: bake.web.repos: write at least one repository"},
+		"a group without repos":    {"bake:\n  web: {script: 'true'}\n", "line 9: bake.web.repos: write at least one repository"},
 		"a host with a scheme":     {"egress:\n  allow: [a.org, 'https://a.org']\n", `line 9: egress.allow[1]: "https://a.org": write a host in lower case`},
 		"no such group of hosts":   {"egress:\n  allow: [go, docker]\n", `line 9: egress.allow[1]: "docker": write a host in lower case, such as proxy.example.org, *.example.org or example.org:8443, or a group: containers, debian`},
-		"a host of nobody":         {"egress:\n  repositories:\n    acme: [a.org]\n", `line 10: egress.repositories.acme: "acme": write OWNER/REPO`},
+		"hosts without OWNER/REPO": {"egress:\n  repositories:\n    acme: [a.org]\n", `line 10: egress.repositories.acme: "acme": write OWNER/REPO`},
 		"no hours":                 {"limits:\n  vm_hours: 0\n", "line 9: limits.vm_hours: must be greater than zero"},
 		"no limit at all":          {"limits:\n  vms: 0\n", "line 9: limits.vms: must be greater than zero"},
 		"no duration at all":       {"limits:\n  stall: 0s\n", "line 9: limits.stall: must be greater than zero"},
@@ -234,7 +234,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// TestSecretsAreNotPrinted tries every way in which a value usually gets into a log.
+// TestSecretsAreNotPrinted prints secrets in every usual way, such as formatting, JSON and YAML.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	local := strings.Replace(minimalConfig, "github:", "github:\n  url: http://127.0.0.1:1", 1)

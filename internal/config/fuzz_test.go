@@ -17,9 +17,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// FuzzParseRepo: whatever stands in the file, the answer comes soon and is the same each time; what
-// is wrong is told with its line, in words that fit into a comment; and what is accepted can be
-// worked with and never exceeds what the operator allows.
+// FuzzParseRepo: for every file, parsing ends soon with the same result each time. Errors name the line and fit into a
+// comment; accepted settings are usable and never exceed the operator's limits.
 func FuzzParseRepo(f *testing.F) {
 	for _, s := range []string{
 		"", "plan: none\n", "limits: {cost: 999999999999990, turns: 9999999999999999999}\n", "check: [a, {run: b, timeout: 1h}]\n", "a: &x [*x]\n", "<<: {a: b}\n",
@@ -47,7 +46,7 @@ func FuzzParseRepo(f *testing.F) {
 	})
 }
 
-// checkInvalid holds an error against what people need of it.
+// checkInvalid checks that an error has the line and the length that people need.
 func checkInvalid(t *testing.T, err error, data []byte) {
 	t.Helper()
 	var bad *config.Invalid
@@ -66,7 +65,7 @@ func checkInvalid(t *testing.T, err error, data []byte) {
 	}
 }
 
-// checkSettings holds accepted settings against the operator's, and tries them.
+// checkSettings compares accepted settings with the operator's and uses them.
 func checkSettings(t *testing.T, s settings.Settings) {
 	t.Helper()
 	top := operator()

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 )
 
-// TestRemovedKeysNameTheirReplacement: a file that sets a key of an earlier version is refused with the line, the key, and
-// what takes its place.
+// TestRemovedKeysNameTheirReplacement: a file with a key of an earlier version is refused with the line, the key and
+// its replacement.
 func TestRemovedKeysNameTheirReplacement(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ value, want string }{
@@ -48,7 +48,7 @@ func TestRemovedKeysNameTheirReplacement(t *testing.T) {
 	}
 }
 
-// TestRemovedKeyOfAnEntry: the same for the key of an entry, whatever its name.
+// TestRemovedKeyOfAnEntry: the same for a key of a named entry.
 func TestRemovedKeyOfAnEntry(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"anthropic", "mine"} {

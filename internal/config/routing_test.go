@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
-// routed is a configuration with an agent section and providers.
+// routed returns a configuration with an agent section and providers.
 func routed(agent, models string) []byte {
 	return []byte(strings.Replace(minimalConfig, "agent: {adapter: command, command: [agent]}", "agent: "+agent+"\nmodels: "+models, 1))
 }
@@ -81,8 +81,8 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestUnsetModelsHaveAPrice: the models that run where nothing is said of models are in the table of prices, and so are
-// those that a program asks by itself.
+// TestUnsetModelsHaveAPrice: the default models have a price in the table, and so do the models that a program chooses
+// itself.
 func TestUnsetModelsHaveAPrice(t *testing.T) {
 	t.Parallel()
 	models := []string{claude.DefaultModel, codex.DefaultModel, gemini.DefaultModel}

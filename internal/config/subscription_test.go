@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 )
 
-// TestSubscription: a token or a login takes the place of a key, both are blanked, and what cannot work is said.
+// TestSubscription: a token or a login replaces a key, both are redacted, and invalid combinations are errors.
 func TestSubscription(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func TestSubscription(t *testing.T) {
 	}
 }
 
-// TestPartlyOnASubscription: where another provider is paid by the call, tasks have caps in dollars.
+// TestPartlyOnASubscription: if another provider is paid per call, tasks have caps in dollars.
 func TestPartlyOnASubscription(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse(routed("{models: {review: codex:gpt-5.5}}", "{anthropic: {url: 'https://a', subscription: {token: env:MODEL}}, "+ofOpenAI+"}"), env(t))

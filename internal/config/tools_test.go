@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRepoShell: what a repository's own file says of the commands that agents may call.
+// TestRepoShell: the commands that a repository's own file allows agents to call.
 func TestRepoShell(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -50,8 +50,8 @@ func TestRepoShell(t *testing.T) {
 	}
 }
 
-// TestOperatorsShell: the operator's list for all repositories, and those for some; an empty one, as in the example, is
-// what is found.
+// TestOperatorsShell: the operator's list for all repositories and those for some; an empty list, as in the example,
+// means auto-detection.
 func TestOperatorsShell(t *testing.T) {
 	t.Parallel()
 	tools := config.OperatorTools{Shell: config.ShellList{"git", "go"}, Repositories: map[string]config.ShellList{"Acme/open": {"all"}, "acme/found": {}}}

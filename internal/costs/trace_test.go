@@ -37,7 +37,8 @@ func TestReadTrace(t *testing.T) {
 	}
 }
 
-// TestGeneratedTraces: they are sound, the same for the same seed, others for another, and come back from a file.
+// TestGeneratedTraces: generated traces are valid, the same for the same seed, different for another, and unchanged by
+// a file.
 func TestGeneratedTraces(t *testing.T) {
 	t.Parallel()
 	for _, g := range Generators() {
@@ -76,7 +77,7 @@ func TestGeneratedTraces(t *testing.T) {
 	}
 }
 
-// TestPeople holds the times that people take to what is said of them.
+// TestPeople checks that a tenth of people's responses take under 10 minutes, and a tenth over 3 days.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	var quick, slow, all int

@@ -11,13 +11,13 @@ import (
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
-// The processor use from which on a command counts as busy: one that nothing reaches, and one that anything does.
+// The processor use from which on a command counts as busy: one that is never reached, and one that is always reached.
 const (
 	neverBusy  = 1e9
 	alwaysBusy = -1
 )
 
-// patient is a supervisor whose clock is the test's, over a command that does nothing.
+// patient is a supervisor of an idle command, with a simulated clock.
 type patient struct {
 	*supervisor
 	at   time.Time
@@ -37,11 +37,11 @@ func newPatient(t *testing.T) *patient {
 	return p
 }
 
-// says is a line of the command, or part of one.
+// says logs a line of the command, or part of one.
 func (p *patient) says()  { p.log.add(runlog.StreamStdout, "something", 0) }
 func (p *patient) warns() { p.log.add(runlog.StreamStderr, "something", 0) }
 
-// idle starts a command that waits for ever.
+// idle starts a command that waits until it is killed.
 func idle(t *testing.T) *proc.Process {
 	t.Helper()
 	process, err := proc.Start(proc.Command{Argv: []string{"sleep", "600"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: t.TempDir()}, proc.Group)
@@ -52,8 +52,8 @@ func idle(t *testing.T) *proc.Process {
 	return process
 }
 
-// TestActivityPreventsAStall plays seconds of a run and looks when it is taken for stalled. What happens in a second happens
-// before the look at it; there is one each ten seconds, or each quarter of the time that a run may be without a sign.
+// TestActivityPreventsAStall plays the seconds of a run and checks when it counts as stalled. The events of a second
+// come before its check; there is a check every ten seconds, or every quarter of the limit.
 func TestActivityPreventsAStall(t *testing.T) {
 	t.Parallel()
 	if _, known := idle(t).CPU(); !known {
@@ -72,21 +72,21 @@ func TestActivityPreventsAStall(t *testing.T) {
 		"one line":                 {second: at(25, (*patient).says), want: 70},
 		"one line of errors":       {second: at(25, (*patient).warns), want: 70},
 		"a part of a line":         {second: at(25, func(p *patient) { p.log.alive() }), want: 70},
-		"a line at the last look":  {second: at(40, (*patient).says), want: 80},
-		"lines for ever":           {second: func(p *patient, n int) { each(n, 39, p.says) }, want: never},
+		"a line at the last check": {second: at(40, (*patient).says), want: 80},
+		"endless lines":            {second: func(p *patient, n int) { each(n, 39, p.says) }, want: never},
 		"lines that come too late": {second: func(p *patient, n int) { each(n, 51, p.says) }, want: 40},
-		"the runner's own remarks": {second: func(p *patient, n int) { p.log.note("remark %d", n) }, want: 40},
+		"the runner's own notes":   {second: func(p *patient, n int) { p.log.note("note %d", n) }, want: 40},
 		"beyond the log's limit": {second: func(p *patient, n int) {
-			p.log.maxLog = 0 // lines are held back, and are signs of life
+			p.log.maxLog = 0 // lines are dropped, but count as activity
 			each(n, 39, p.says)
 		}, want: never},
-		"a request":                       {second: func(p *patient, n int) { p.asks = open(n, 1, 35) }, want: 70},
-		"a request without end":           {second: func(p *patient, n int) { p.asks = open(n, 5, 1e6) }, want: never},
-		"many requests":                   {second: func(p *patient, n int) { p.asks = open(n, 5, 22) + open(n, 15, 45) }, want: 80},
-		"work":                            {second: func(p *patient, n int) { p.spec.IdleCPU = busy(n, 100) }, want: 130},
-		"work for ever":                   {second: func(p *patient, n int) { p.spec.IdleCPU = busy(n, 1e6) }, want: never},
-		"work without words, then words":  {second: func(p *patient, n int) { p.spec.IdleCPU = busy(n, 100); at(105, (*patient).says)(p, n) }, want: 150},
-		"words, then a request, then not": {second: func(p *patient, n int) { at(15, (*patient).says)(p, n); p.asks = open(n, 45, 65) }, want: 100},
+		"a request":                         {second: func(p *patient, n int) { p.asks = open(n, 1, 35) }, want: 70},
+		"a request without end":             {second: func(p *patient, n int) { p.asks = open(n, 5, 1e6) }, want: never},
+		"many requests":                     {second: func(p *patient, n int) { p.asks = open(n, 5, 22) + open(n, 15, 45) }, want: 80},
+		"work":                              {second: func(p *patient, n int) { p.spec.IdleCPU = busy(n, 100) }, want: 130},
+		"endless work":                      {second: func(p *patient, n int) { p.spec.IdleCPU = busy(n, 1e6) }, want: never},
+		"work without output, then output":  {second: func(p *patient, n int) { p.spec.IdleCPU = busy(n, 100); at(105, (*patient).says)(p, n) }, want: 150},
+		"output, then a request, then none": {second: func(p *patient, n int) { at(15, (*patient).says)(p, n); p.asks = open(n, 45, 65) }, want: 100},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -96,13 +96,13 @@ func TestActivityPreventsAStall(t *testing.T) {
 			}
 			p := newPatient(t)
 			if got := p.stalledAt(idle(t), test.stall, test.second); got != test.want {
-				t.Errorf("taken for stalled after %d s, want %d (0 is never)", got, test.want)
+				t.Errorf("counted as stalled after %d s, want %d (0 is never)", got, test.want)
 			}
 		})
 	}
 }
 
-// stalledAt is after how many seconds of ten minutes a run is taken for stalled; 0 is never.
+// stalledAt returns the number of seconds, of ten minutes, after which a run counts as stalled; 0 is never.
 func (p *patient) stalledAt(process *proc.Process, stall time.Duration, second func(*patient, int)) int {
 	life := p.newActivityMonitor(process, stall)
 	for n := range 600 {
@@ -128,14 +128,14 @@ func at(when int, do func(*patient)) func(*patient, int) {
 	}
 }
 
-// each does something again and again.
+// each repeats something.
 func each(n, every int, do func()) {
 	if n%every == every-1 {
 		do()
 	}
 }
 
-// open is 1 while a request is open.
+// open returns 1 while a request is open.
 func open(n, from, to int) int {
 	if n >= from && n < to {
 		return 1
@@ -143,7 +143,7 @@ func open(n, from, to int) int {
 	return 0
 }
 
-// busy is the bound of processor use by which a command counts as busy until a second comes.
+// busy returns the limit of processor use by which a command counts as busy until a given second.
 func busy(n, until int) float64 {
 	if n < until {
 		return alwaysBusy

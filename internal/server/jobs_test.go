@@ -16,9 +16,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestPatient: what people said, what they are told and what gives money or VMs back is tried for long; what the life of a
-// task waits for is set aside or fails with a reason.
-func TestPatient(t *testing.T) {
+// TestPatience: jobs that handle people's comments, answer them, or release money or VMs are retried for long; jobs
+// that a task depends on are postponed or fail with a reason.
+func TestPatience(t *testing.T) {
 	t.Parallel()
 	want := map[state.JobKind]bool{
 		state.JobVet: true, state.JobApprove: true, state.JobPost: true, state.JobStatus: true, state.JobDue: true, state.JobUntick: true,
@@ -36,8 +36,9 @@ func TestPatient(t *testing.T) {
 	}
 }
 
-// TestJudge: what GitHub or a step refuses for good is not tried again, whatever it is wrapped in; what it could not answer is.
-func TestJudge(t *testing.T) {
+// TestVerdictOnJobErrors: permanent refusals by GitHub or a step are not retried, however they are wrapped; temporary
+// failures are.
+func TestVerdictOnJobErrors(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	github := func(c forge.Class) error {
@@ -52,7 +53,7 @@ func TestJudge(t *testing.T) {
 	}{
 		"GitHub refuses":         {github(forge.ClassPermanent), queue.Verdict{Retry: at, Reason: "GitHub said so.", Class: state.ClassGitHub, Outage: true}},
 		"GitHub cannot be asked": {github(forge.ClassTemporary), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: state.ClassGitHub, Outage: true}},
-		"nobody knows":           {github(forge.ClassUnknown), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: state.ClassGitHub, Outage: true}},
+		"the outcome is unknown": {github(forge.ClassUnknown), queue.Verdict{Temporary: true, Retry: at, Reason: "GitHub said so.", Class: state.ClassGitHub, Outage: true}},
 		"a step refuses":         {step(true), queue.Verdict{Reason: "It said so.", Class: state.ClassVM}},
 		"a step fails":           {step(false), queue.Verdict{Temporary: true, Reason: "It said so.", Class: state.ClassVM}},
 		"it took too long":       {context.DeadlineExceeded, queue.Verdict{Temporary: true, Reason: "A step took too long.", Class: state.ClassTimeout}},

@@ -31,7 +31,7 @@ import (
 
 var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// place is what one errand needs around it.
+// place is the environment of one server.
 type place struct {
 	t   *testing.T
 	sim *simgithub.Sim
@@ -39,7 +39,7 @@ type place struct {
 	bin string
 	url string
 
-	server *server.Server // that runs
+	server *server.Server // the running one
 }
 
 func newPlace(t *testing.T) *place {
@@ -52,7 +52,7 @@ func newPlace(t *testing.T) *place {
 	check(t, err)
 	t.Cleanup(func() { check(t, sim.Close()) })
 	p := &place{t: t, sim: sim, dir: t.TempDir(), bin: t.TempDir()}
-	// No box is made here: it is enough that the runner is there.
+	// No box is created here: the runner's file only has to exist.
 	check(t, os.WriteFile(filepath.Join(p.bin, "errand-runner"), []byte("#!/bin/sh\n"), 0o700))
 	p.write("app.pem", string(sim.App().PEM))
 	return p
@@ -68,7 +68,7 @@ const (
 	token  = "admin-77f0c2b1d4a8"
 )
 
-// config is a small file, with more of it appended.
+// config parses a small configuration with additional text.
 func (p *place) config(listen string, more ...string) config.Config {
 	p.t.Helper()
 	text := fmt.Sprintf(`deployment: test
@@ -88,7 +88,7 @@ timing: {shutdown: 5s}
 	return cfg
 }
 
-// create makes a server.
+// create creates a server.
 func (p *place) create(cfg config.Config, change ...func(*server.Options)) (*server.Server, error) {
 	o := server.Options{Log: zerolog.Nop(), Version: "test", BinDir: p.bin, StandInAgent: true}
 	for _, f := range change {
@@ -97,7 +97,7 @@ func (p *place) create(cfg config.Config, change ...func(*server.Options)) (*ser
 	return server.New(p.t.Context(), cfg, o)
 }
 
-// run makes and runs a server until the returned function is called, which returns how it ended.
+// run creates and runs a server. The returned function stops it and returns Run's error.
 func (p *place) run(cfg config.Config, change ...func(*server.Options)) (stop func() error) {
 	p.t.Helper()
 	s, err := p.create(cfg, change...)
@@ -110,11 +110,11 @@ func (p *place) run(cfg config.Config, change ...func(*server.Options)) (stop fu
 		cancel()
 		return errors.Join(<-done, s.Close())
 	})
-	p.t.Cleanup(func() { _ = stop() }) // a test that cares has called it
+	p.t.Cleanup(func() { _ = stop() }) // a test that checks the result has called it already
 	return stop
 }
 
-// get reads a page; its connection is not kept.
+// get reads a page over a new connection.
 func (p *place) get(path string) (int, string) {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
@@ -221,7 +221,7 @@ func TestNewReportsProblems(t *testing.T) {
 	}
 }
 
-// TestFailedNewReleasesEverything: the operator mends the configuration and starts again.
+// TestFailedNewReleasesEverything: a second attempt succeeds after the operator has corrected the configuration.
 func TestFailedNewReleasesEverything(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -249,7 +249,7 @@ func TestASecondServerOnTheSameDataIsRefused(t *testing.T) {
 	check(t, p.run(p.config("127.0.0.1:0"))())
 }
 
-// TestReadiness: webhooks are stored from the first moment, and worked on when GitHub has answered.
+// TestReadiness: webhooks are stored immediately, and handled as soon as GitHub has answered.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -289,7 +289,7 @@ func TestForeignKeyIsReported(t *testing.T) {
 	check(t, s.Close())
 }
 
-// TestDeliveriesAreCounted: the operator sees on the metrics page that webhooks come in.
+// TestDeliveriesAreCounted: the metrics count webhooks.
 func TestDeliveriesAreCounted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -309,7 +309,7 @@ func TestDeliveriesAreCounted(t *testing.T) {
 	})
 }
 
-// TestPagesRequireTheToken: what is public is the webhook and health, nothing else.
+// TestPagesRequireTheToken: only the webhook and the health check are public.
 func TestPagesRequireTheToken(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -323,7 +323,7 @@ func TestPagesRequireTheToken(t *testing.T) {
 	}
 }
 
-// TestShutdownEndsEverything is alone while it runs: it counts goroutines.
+// TestShutdownEndsEverything is not parallel, because it counts goroutines.
 func TestShutdownEndsEverything(t *testing.T) {
 	p := newPlace(t)
 	transport := &http.Transport{}

@@ -30,8 +30,8 @@ func addGoldenInputs(f *testing.F, add func(string)) {
 	}
 }
 
-// FuzzStrip checks what must hold for any text: stable, no character unseen, and in texts that
-// cannot have code no complete comment and no attribute that carries text.
+// FuzzStrip checks the invariants of every text: the result is stable and has no invisible characters and, in texts
+// without code, no complete comment and no attribute that contains text.
 func FuzzStrip(f *testing.F) {
 	addGoldenInputs(f, func(s string) { f.Add(s) })
 	f.Add("[a](b \"c\n> d\") ![x](<y z>) <a href='x\"y' alt=z>")
@@ -58,7 +58,7 @@ func FuzzStrip(f *testing.F) {
 	})
 }
 
-// waysToHide are the ways to put a word where nobody reads it.
+// waysToHide returns markup that hides a word from readers.
 func waysToHide() []string {
 	return []string{
 		"<!-- CANARY -->", "<!--\n\nCANARY\n-->", "<div hidden>CANARY</div>", "<span style=\"display:none\">CANARY</span>", "<p title=\"CANARY\">x</p>",
@@ -73,8 +73,8 @@ func waysToHide() []string {
 	}
 }
 
-// FuzzStripHidden hides a word in the midst of any text. If it is there after stripping, then it is
-// because a reader sees it: in code, or as text that the surroundings made of the markup.
+// FuzzStripHidden hides a word inside any text. If it remains after stripping, readers can see it: in code, or as text
+// because of the surrounding markup.
 func FuzzStripHidden(f *testing.F) {
 	for i := range waysToHide() {
 		f.Add(uint8(i), "Hello", "world")
@@ -101,7 +101,7 @@ func FuzzStripHidden(f *testing.F) {
 	})
 }
 
-// visibleText renders Markdown and returns what a reader sees of the page, and where its links lead.
+// visibleText renders Markdown and returns the visible text of the page and the targets of its links.
 func visibleText(t *testing.T, markdown string) string {
 	t.Helper()
 	var page bytes.Buffer
@@ -141,7 +141,7 @@ func visibleText(t *testing.T, markdown string) string {
 	return b.String()
 }
 
-// What a reader does not see of text in certain places.
+// Markup whose text is not visible.
 var (
 	undrawn   = regexp.MustCompile(`(?m)%%.*$|(?s:%%\{.*?\}%%)|^\s*click .*$`)
 	styled    = regexp.MustCompile(`(?m)^\s*classDef \w+ fill:#fff,color:#fff$`)
@@ -149,7 +149,7 @@ var (
 	offscreen = regexp.MustCompile(`(?m)(?: {200,}|\t{30,}).*$`)
 )
 
-// shownOf is what a reader sees of a text on a page.
+// shownOf returns the visible text of a node.
 func shownOf(n *xhtml.Node) string {
 	text, small, code := n.Data, 0, false
 	for around := n.Parent; around != nil; around = around.Parent {
@@ -181,7 +181,7 @@ func shownOf(n *xhtml.Node) string {
 	return invisible.ReplaceAllString(text, "")
 }
 
-// FuzzStripLine: a title is one line of visible characters, whatever it was, and stays as it is then.
+// FuzzStripLine: every title becomes one line of visible characters, and stripping it again does not change it.
 func FuzzStripLine(f *testing.F) {
 	f.Add("Cr\u200bash\u202e\r\non <!-- start -->")
 	f.Add("\U000E0041\u2028 \xff\t")
@@ -193,7 +193,7 @@ func FuzzStripLine(f *testing.F) {
 		if strings.ContainsFunc(out, func(r rune) bool { return isInvisible(r) || r != ' ' && unicode.IsSpace(r) }) {
 			t.Errorf("unseen, or no line: %q", out)
 		}
-		for _, r := range text { // and nothing that is seen gets lost
+		for _, r := range text { // and visible characters are kept
 			if r > ' ' && r < 0x7F && strings.Count(out, string(r)) != strings.Count(text, string(r)) {
 				t.Errorf("%q is lost of %q: %q", r, text, out)
 			}

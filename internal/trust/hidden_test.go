@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Whatever characters stand around it and however a drawing hides it, a word that GitHub does not show is taken out.
+// TestHiddenWordsAreRemoved: a word that GitHub does not show is removed, whatever the surrounding characters and
+// however a drawing hides it.
 func TestHiddenWordsAreRemoved(t *testing.T) {
 	t.Parallel()
 	blank := func(s string) string { return "```\nx" + strings.Repeat(s, 300) + "HIDDEN\n```" }
@@ -53,7 +54,7 @@ func TestHiddenWordsAreRemoved(t *testing.T) {
 	}
 }
 
-// What people write to be read stays as they wrote it.
+// TestShownWordsStay: text that people can read is not changed.
 func TestShownWordsStay(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -15,7 +15,7 @@ func TestEndDropsQueuedJobs(t *testing.T) {
 		return event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: v}}}}
 	}
 	anywhere := map[string]event.Event{
-		"cancelled":     order(state.VerbCancel),
+		"canceled":      order(state.VerbCancel),
 		"unassigned":    {Via: "assigned", By: writer, Payload: event.Untriggered{}},
 		"issue closed":  {Via: event.ViaConfirmed, Payload: event.IssueClosed{}},
 		"issue gone":    {Payload: event.IssueGone{}},

@@ -164,8 +164,8 @@ func TestLateEndsHaveNoEffect(t *testing.T) {
 		"closed in the second of the trigger": {event.Event{By: writer, At: t0.Add(time.Second), Payload: event.IssueClosed{}}, true},
 		"closed before, and still":            {event.Event{Via: event.ViaStart, At: t0.Add(-time.Minute), Payload: event.IssueClosed{}}, true},
 		"closed, as a sweep sees":             {event.Event{Payload: event.IssueClosed{}}, true},
-		"cancelled before":                    {event.Event{By: writer, Permission: state.PermissionWrite, At: t0.Add(-time.Minute), Payload: event.Commented{Comment: &state.Comment{ID: 3, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}}, false},
-		"cancelled after":                     {event.Event{By: writer, Permission: state.PermissionWrite, At: t0.Add(time.Minute), Payload: event.Commented{Comment: &state.Comment{ID: 3, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}}, true},
+		"canceled before":                     {event.Event{By: writer, Permission: state.PermissionWrite, At: t0.Add(-time.Minute), Payload: event.Commented{Comment: &state.Comment{ID: 3, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}}, false},
+		"canceled after":                      {event.Event{By: writer, Permission: state.PermissionWrite, At: t0.Add(time.Minute), Payload: event.Commented{Comment: &state.Comment{ID: 3, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,8 @@ func taskWithProposal(t *testing.T, open bool) *life {
 	return l
 }
 
-// Effects of a job of an ended task are checked for, too: a proposed issue can still be created then.
+// TestUnknownOutcomeAfterTheEnd: effects of a job of an ended task are checked, too: a proposed issue can still be
+// created then.
 func TestUnknownOutcomeAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	since := t0.Add(time.Hour)
@@ -48,8 +49,8 @@ func TestUnknownOutcomeAfterTheEnd(t *testing.T) {
 	}
 }
 
-// No job of a task's next life has the key of an earlier one, so that their effects are told apart, and comments of the
-// ended life go where they belong.
+// TestJobKeysDifferBetweenLives: no job of a task's next life has the key of an earlier one, so that their effects can
+// be distinguished, and comments of the ended life appear in the right place.
 func TestJobKeysDifferBetweenLives(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -80,7 +81,8 @@ func TestJobKeysDifferBetweenLives(t *testing.T) {
 	}
 }
 
-// A duplicate is looked for where the comment was posted, whatever the task's pull request is by then.
+// TestDuplicateCheckOfEarlierLife: a duplicate is searched for where the comment was posted, whatever pull request the
+// task has by then.
 func TestDuplicateCheckOfEarlierLife(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

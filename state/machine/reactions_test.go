@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// reactions lists the reactions that the last event led to.
+// reactions lists the reactions that the last event caused.
 func (l *life) reactions() (list []string) {
 	for _, j := range l.jobs {
 		if j.Kind == state.JobReact {
@@ -20,8 +20,8 @@ func (l *life) reactions() (list []string) {
 	return list
 }
 
-// TestEveryCommandGetsAReaction: a person who may gets one 👀 for each comment with commands, whatever the task is at and
-// however many commands there are; 😕 is said instead where nothing follows.
+// TestEveryCommandGetsAReaction: a comment with commands by a user with write access gets one 👀 in every phase, however
+// many commands it has, or 😕 if it has no effect.
 func TestEveryCommandGetsAReaction(t *testing.T) {
 	t.Parallel()
 	phases := map[string]func(*life){
@@ -69,7 +69,7 @@ func TestOnlyWritersCommandsGetReactions(t *testing.T) {
 	}
 }
 
-// askedForKey waits for the ticket key that the repository wants.
+// askedForKey brings the task to the question for the ticket key that the repository requires.
 func (l *life) askedForKey() {
 	l.trigger()
 	l.do(event.Event{Payload: event.QuestionRaised{Start: &event.Start{Settings: settings.Default(), Visible: true}, Question: state.Question{Kind: state.AskKey, Text: "[A-Z]+-[0-9]+"}}})
@@ -80,8 +80,8 @@ func (l *life) createPR(key string) {
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: l.now.Unix(), Mention: true}, Orders: []state.Order{{Verb: state.VerbCreatePR, Arg: key}}}})
 }
 
-// TestCreatePRNeedsAKey: without one nothing is noted and nothing goes on; with one a task goes on only where
-// errand has asked for it.
+// TestCreatePRNeedsAKey: without a key, the command changes nothing; with a key, a task only continues if errand has
+// asked for it.
 func TestCreatePRNeedsAKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -117,8 +117,8 @@ func TestCreatePRNeedsAKey(t *testing.T) {
 	}
 }
 
-// TestDeletedCommentIsNotLinked: whichever comment somebody deletes, the task forgets its address, also after the
-// end; a comment that it does not know changes nothing.
+// TestDeletedCommentIsNotLinked: when any of its comments is deleted, the task removes the link to it, also after the
+// end; an unknown comment changes nothing.
 func TestDeletedCommentIsNotLinked(t *testing.T) {
 	t.Parallel()
 	const plan, status, question, withheld = 11, 5, 20, 90
@@ -157,7 +157,7 @@ func TestDeletedCommentIsNotLinked(t *testing.T) {
 	}
 }
 
-// TestPlanFoundDeletedIsNotLinked: no webhook told of it, the check of an approval did.
+// TestPlanFoundDeletedIsNotLinked: the deletion was not reported by a webhook, but found by the check of an approval.
 func TestPlanFoundDeletedIsNotLinked(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestStatusCommentOfEarlierLife: a life that begins before the last one's end was shown goes on in its
-// status comment; else that one stays as it is, and the new life gets its own.
+// TestStatusCommentOfEarlierLife: a life that begins before the end of the previous one was shown reuses its status
+// comment. Otherwise that comment stays unchanged, and the new life gets its own.
 func TestStatusCommentOfEarlierLife(t *testing.T) {
 	t.Parallel()
 	for name, shown := range map[string]bool{"the end was shown": true, "it was not": false} {

@@ -33,7 +33,7 @@ func TestCutText(t *testing.T) {
 	}
 }
 
-// TestConditionsAreNotCut: they are carried out word for word, however much is said besides.
+// TestConditionsAreNotCut: conditions of an approval reach the agent in full, even in a long discussion.
 func TestConditionsAreNotCut(t *testing.T) {
 	t.Parallel()
 	with := strings.Repeat("x", 60_000)

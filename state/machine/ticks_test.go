@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// tickedBox is a person's tick in the box of a revision, as reported by its webhook.
+// tickedBox returns a person's tick in the box of a revision, as reported by its webhook.
 func tickedBox(by state.Person, may state.Permission, comment int64, hash string) event.Event {
 	return event.Event{By: by, Permission: may, Payload: event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: comment}, Candidate: &state.Candidate{Comment: comment, Named: state.ShortHash(hash), Approval: state.Approval{Via: state.ViaBox}}}}
 }
@@ -23,21 +23,22 @@ func (l *life) candidates() (list []*state.Candidate) {
 	return list
 }
 
-// TestTickBeforeCommentIsStored: people can tick the box of a plan whose comment errand does not know yet, because the answer to
-// posting it was lost, or the store could not be written. No webhook comes again, so that tick has to be kept until it is known.
+// TestTickBeforeCommentIsStored: people can tick the box of a plan whose comment errand does not know yet, because the
+// answer to posting it was lost or the store could not be written. There is no second webhook, so the tick is kept
+// until the comment is known.
 func TestTickBeforeCommentIsStored(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		by      state.Person
 		may     state.Permission
 		known   bool // the plan has another comment
-		older   bool // the box is that of the revision before
-		another bool // the box is of no revision
+		older   bool // the box belongs to the previous revision
+		another bool // the box belongs to no revision
 		checks  bool
 	}{
 		"by a writer":                          {by: writer, may: state.PermissionWrite, checks: true},
 		"by somebody who may not":              {by: visitor, may: state.PermissionRead},
-		"of the revision before, by a writer":  {by: writer, may: state.PermissionWrite, older: true, checks: true}, // GitHub is asked, and it is answered
+		"of the revision before, by a writer":  {by: writer, may: state.PermissionWrite, older: true, checks: true}, // it is checked against GitHub and answered
 		"of no revision, by a writer":          {by: writer, may: state.PermissionWrite, another: true},
 		"in a second copy, by a writer":        {by: writer, may: state.PermissionWrite, known: true, checks: true}, // likewise
 		"in a second copy, by one who may not": {by: visitor, may: state.PermissionRead, known: true},
@@ -72,7 +73,8 @@ func TestTickBeforeCommentIsStored(t *testing.T) {
 	}
 }
 
-// TestTickWithoutWebhookIsCleared: whose tick it was cannot be known, so it approves nothing; people are told, and the box is emptied.
+// TestTickWithoutWebhookIsCleared: the person is unknown, so the tick approves nothing; a reply says so, and the box is
+// cleared.
 func TestTickWithoutWebhookIsCleared(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -96,7 +98,7 @@ func TestTickWithoutWebhookIsCleared(t *testing.T) {
 				c.set(l)
 			}
 			phase := l.task.Phase
-			for i, want := range []bool{c.want, false} { // told once, and emptied each time
+			for i, want := range []bool{c.want, false} { // reported once, and cleared each time
 				e := event.Event{Via: event.ViaSweep, Permission: state.PermissionNone, Payload: event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: 11}}}
 				if c.e != nil {
 					c.e(&e)
@@ -120,7 +122,8 @@ func TestTickWithoutWebhookIsCleared(t *testing.T) {
 	}
 }
 
-// The comment of a plan is found with a ticked box, after the outcome of posting it was unknown.
+// TestTickInCommentFoundLater: the comment of a plan is found with a ticked box, after the outcome of posting it was
+// unknown.
 func TestTickInCommentFoundLater(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -155,8 +158,8 @@ func TestTickInCommentFoundLater(t *testing.T) {
 	}
 }
 
-// TestInvalidTickIsCleared: whoever ticked a box lost the permission before the start. The box stays ticked on GitHub, so that
-// nobody else could tick it.
+// TestInvalidTickIsCleared: the person who ticked a box lost write access before the start. The box would stay ticked
+// on GitHub, so that no other person could tick it.
 func TestInvalidTickIsCleared(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

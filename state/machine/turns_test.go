@@ -8,14 +8,14 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// refuseTurns has the gateway refuse the active run the model because its turns are used up.
+// refuseTurns makes the gateway refuse the active run's model calls because its turns are used up.
 func (l *life) refuseTurns() {
 	l.t.Helper()
 	l.do(event.Event{Run: l.task.Run.ID, Payload: event.ModelCalled{Money: state.Money{}, Waiting: l.task.Run.OutOfTurnsDenial()}})
 }
 
-// TestOutOfTurns: a run that was refused the model for its turns ends for that, whatever its program says, and
-// the hint names twice the turns that it had.
+// TestOutOfTurns: a run whose model calls were refused because of its turns ends for that reason, whatever its program
+// reports, and the hint suggests twice its turns.
 func TestOutOfTurns(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -50,7 +50,8 @@ func TestOutOfTurns(t *testing.T) {
 	}
 }
 
-// TestOtherCausesThanTurns: what is known better than by the gateway's refusal stays, and so does what finish said.
+// TestOtherCausesThanTurns: causes that are more precise than the gateway's refusal are kept, and so is the conclusion
+// reported by the tool finish.
 func TestOtherCausesThanTurns(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -73,7 +74,8 @@ func TestOtherCausesThanTurns(t *testing.T) {
 	l.want(state.PhaseImplementing, state.JobCollect)
 }
 
-// TestRunOutOfTurnsIsStopped: a program that asks on and on is stopped after a while, once, and what it has cost counts.
+// TestRunOutOfTurnsIsStopped: a program that keeps calling the model is stopped after a while, once, and its cost is
+// counted.
 func TestRunOutOfTurnsIsStopped(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -104,8 +106,8 @@ func TestRunOutOfTurnsIsStopped(t *testing.T) {
 	l.want(state.PhaseFailed)
 }
 
-// TestRecordAndTaskHaveTheSameCause: what the gateway refused a run the model for is why it ended, in its record as in the
-// task, whatever its program made of that. What is known better stays.
+// TestRecordAndTaskHaveTheSameCause: the gateway's reason for refusing model calls is the cause in the run's record and
+// in the task, whatever the program reports. More precise causes are kept.
 func TestRecordAndTaskHaveTheSameCause(t *testing.T) {
 	t.Parallel()
 	soon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

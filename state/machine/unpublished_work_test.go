@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestEndSavesUnpublishedWork: whatever a task was at when it ended, what its agent had done by then is saved before the VM
-// goes: by a job that reads it from the VM, or, where it was read already, under the name that it has.
+// TestEndSavesUnpublishedWork: in every phase in which a task can end, the agent's work is saved before the VM is
+// deleted: by a job that reads it from the VM or, if it was already read, under its present name.
 func TestEndSavesUnpublishedWork(t *testing.T) {
 	t.Parallel()
 	build := func(l *life) {
@@ -45,7 +45,7 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 	for name, c := range map[string]struct {
 		bring func(*life)
 		reads bool   // a job reads it from the VM
-		saved string // what is saved at once
+		saved string // saved immediately under this name
 	}{
 		"an agent works":         {build, true, ""},
 		"its work is to be read": {built, true, ""},
@@ -78,9 +78,9 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 		}, false, ""},
 	} {
 		for how, e := range map[string]event.Event{
-			"cancelled": {By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}},
-			"closed":    {Via: event.ViaConfirmed, Payload: event.IssueClosed{}},
-			"gone":      {Payload: event.AccessLost{}},
+			"canceled": {By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 99, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}},
+			"closed":   {Via: event.ViaConfirmed, Payload: event.IssueClosed{}},
+			"gone":     {Payload: event.AccessLost{}},
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				t.Parallel()

@@ -81,7 +81,7 @@ func FuzzPrompt(f *testing.F) {
 	for _, seed := range []string{"$x", "a$b $", "[$c](d)", `\$e`, "$$f", "$ä", "${g}"} {
 		f.Add(seed)
 	}
-	// What Codex was seen to take for the name of a skill.
+	// Text that Codex treats as the name of a skill, as observed.
 	named := regexp.MustCompile(`\$[A-Za-z0-9_:-]`)
 	f.Fuzz(func(t *testing.T, prompt string) {
 		spec := fullSpec()

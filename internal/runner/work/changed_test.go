@@ -18,7 +18,7 @@ func words(t *testing.T, line string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
-// asShellReads is how a name comes to a command: never as an option.
+// asShellReads returns a name as a command receives it: never as an option.
 func asShellReads(name string) string {
 	if strings.HasPrefix(name, "-") {
 		return "./" + name
