@@ -21,7 +21,7 @@ func TestMachineUserAndAppAccountAreAssignees(t *testing.T) {
 		want       bool
 	}{
 		"the machine user":                        {"errand-bot", 71, "Errand-Bot", true},
-		"the App's account besides it":            {"errand-bot", bot, "errand[bot]", true},
+		"the App's account in addition to it":     {"errand-bot", bot, "errand[bot]", true},
 		"the App's account alone":                 {"", bot, "errand[bot]", true},
 		"another App's account":                   {"errand-bot", bot + 1, "errand[bot]", false},
 		"a person":                                {"errand-bot", 72, "ada", false},

@@ -194,11 +194,11 @@ func TestToolsRefuse(t *testing.T) {
 		code int
 		want string
 	}{
-		"reap beside a service": {serving, []string{"reap"}, 1, "errand serve is running on this data folder"},
-		"reap what":             {a, []string{"reap", "vms"}, 2, "takes no arguments"},
-		"bake what":             {a, []string{"bake"}, 2, "name the groups to bake: web"},
-		"bake the unknown":      {a, []string{"bake", "app"}, 1, "no such group under `bake`; configured groups: web"},
-		"bake nothing":          {plain, []string{"bake", "web"}, 1, "no groups are configured"},
+		"reap while serving": {serving, []string{"reap"}, 1, "errand serve is running on this data folder"},
+		"reap what":          {a, []string{"reap", "vms"}, 2, "takes no arguments"},
+		"bake what":          {a, []string{"bake"}, 2, "name the groups to bake: web"},
+		"bake the unknown":   {a, []string{"bake", "app"}, 1, "no such group under `bake`; configured groups: web"},
+		"bake nothing":       {plain, []string{"bake", "web"}, 1, "no groups are configured"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

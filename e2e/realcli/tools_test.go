@@ -27,12 +27,12 @@ func TestHeavyTools(t *testing.T) {
 func useTools(t *testing.T, path string, p real) {
 	t.Helper()
 	l := startLife(t, path, "tools.yaml", func(c *demo.Config) { c.Adapter, c.Model = p.adapter, p.model })
-	issue := l.assign("Paint it", "In some colour.")
+	issue := l.assign("Paint it", "In some color.")
 	asked := l.until(issue, "the question", func(t *state.Task) bool { return t.Question != nil && t.Question.Comment != 0 })
 	if len(asked.Notes) != 1 || asked.Notes[0].Text != "Make is in slug.go" || len(asked.Proposed) != 1 || asked.Proposed[0].Title != "No benchmark" {
 		t.Errorf("notes %+v, proposals %+v", asked.Notes, asked.Proposed)
 	}
-	if said := l.botComments(issue); !strings.Contains(said, "Which colour?") || !strings.Contains(said, "- the blue one") {
+	if said := l.botComments(issue); !strings.Contains(said, "Which color?") || !strings.Contains(said, "- the blue one") {
 		t.Errorf("got comments:\n%s", said)
 	}
 	heard := ""

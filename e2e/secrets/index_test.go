@@ -119,7 +119,7 @@ func TestIndex(t *testing.T) {
 		found bool
 	}{
 		"itself":           {secret, true},
-		"in the midst":     {bytes.Join([][]byte{bytes.Repeat([]byte("x"), 5000), secret, []byte("y")}, nil), true},
+		"in the middle":    {bytes.Join([][]byte{bytes.Repeat([]byte("x"), 5000), secret, []byte("y")}, nil), true},
 		"half of it":       {secret[:piece], true},
 		"base64":           {[]byte(text(secret)), true},
 		"base64, moved":    {[]byte(text(append([]byte("a:"), secret...))), true},

@@ -44,7 +44,7 @@ func shapes() [][]string {
 		{"die before", "die before", "denied"},
 		{"denied", "denied", "denied", "denied", "denied", "denied", "denied", "denied", "denied"}, {"limit", "denied"}, {"forbidden"},
 		{"slow", "denied"}, {"lost answer", "none", "denied"}, {"denied", "revoked"}, {"denied", "withdrawn"}, {"none", "revoked"},
-		{"store refuses", "store refuses", "store refuses"}, {"lost answer", "cancelled"},
+		{"store refuses", "store refuses", "store refuses"}, {"lost answer", "canceled"},
 	}
 }
 
@@ -111,7 +111,7 @@ func (w *world) chainTrouble(kind string) trouble {
 		return trouble{kind: "meanwhile", act: w.reviewed}
 	case "busy and forbidden":
 		return trouble{kind: "forbidden", act: w.busy}
-	case "revoked", "withdrawn", "cancelled":
+	case "revoked", "withdrawn", "canceled":
 		return trouble{kind: "meanwhile", act: func() { w.invalidateApproval(kind) }}
 	}
 	if how, denied := strings.CutSuffix(kind, ", denied"); denied {
@@ -140,7 +140,7 @@ func (w *world) invalidateApproval(how string) {
 		}
 	case "replaced":
 		w.replace(y)
-	case "cancelled":
+	case "canceled":
 		if y.by.held {
 			w.model.ending(y.on)
 		}

@@ -125,7 +125,7 @@ func TestCapReached(t *testing.T) {
 func nextDay() time.Time   { return time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC) }
 func nextMonth() time.Time { return time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC) }
 
-func TestLeft(t *testing.T) {
+func TestCallsInFlightReduceTheBudget(t *testing.T) {
 	t.Parallel()
 	b, run := newBudget(t, store.Caps{DayMicroUSD: 100, MonthMicroUSD: 90, DayTokens: 1000})
 	record(t, b, run, state.Money{MicroUSD: 60, InputTokens: 600})

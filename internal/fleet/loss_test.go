@@ -21,7 +21,7 @@ func TestLossNeedsTwoChecks(t *testing.T) {
 	}
 	for name, checks := range map[string][]check{
 		"missed twice":        {{20 * time.Minute, true, fleet.ErrMissing}, {time.Minute, true, fleet.ErrNotFound}},
-		"missed in no time":   {{20 * time.Minute, true, fleet.ErrMissing}, {0, true, fleet.ErrMissing}, {59 * time.Second, true, fleet.ErrMissing}},
+		"missed immediately":  {{20 * time.Minute, true, fleet.ErrMissing}, {0, true, fleet.ErrMissing}, {59 * time.Second, true, fleet.ErrMissing}},
 		"found":               {{20 * time.Minute, true, fleet.ErrMissing}, {time.Minute, false, nil}},
 		"found in between":    {{20 * time.Minute, true, fleet.ErrMissing}, {time.Second, false, nil}, {20 * time.Minute, true, fleet.ErrMissing}},
 		"missed for a second": {{20 * time.Minute, true, fleet.ErrMissing}, {time.Second, true, fleet.ErrMissing}, {time.Second, false, nil}},

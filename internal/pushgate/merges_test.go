@@ -118,7 +118,7 @@ func TestMergeThatDropsTheBranchIsChecked(t *testing.T) {
 	})
 }
 
-func TestUndone(t *testing.T) {
+func TestRevertedBaseChangesAreFound(t *testing.T) {
 	t.Parallel()
 	w := newMergeWorld()
 	for name, c := range map[string]struct {

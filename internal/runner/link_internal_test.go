@@ -16,12 +16,12 @@ func TestCommandThatEndsLiveAtOnceHasStarted(t *testing.T) {
 		answers string
 		want    error
 	}{
-		"started":                         {`{"ok":true}{"ok":true}`, nil},
-		"killed before it could say so":   {`{"ok":true}`, nil},
-		"killed in the midst of its word": {`{"ok":true}{"ok"`, nil},
-		"not started":                     {`{"ok":true}{"error":"no such file"}`, said},
-		"never there":                     {``, io.EOF},
-		"refused its order":               {`{"error":"no such file"}`, said},
+		"started":                       {`{"ok":true}{"ok":true}`, nil},
+		"killed before it could say so": {`{"ok":true}`, nil},
+		"killed while it writes":        {`{"ok":true}{"ok"`, nil},
+		"not started":                   {`{"ok":true}{"error":"no such file"}`, said},
+		"never there":                   {``, io.EOF},
+		"refused its order":             {`{"error":"no such file"}`, said},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

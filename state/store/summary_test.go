@@ -79,9 +79,9 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// Options.PhaseChanged is called after a change of phase and after the end of a run, when they are stored, and not for
+// TestPhaseChangesAreReported: Options.PhaseChanged is called after a change of phase and after the end of a run, when they are stored, and not for
 // progress events or events without effect.
-func TestTurnsOfATaskAreTold(t *testing.T) {
+func TestPhaseChangesAreReported(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	var told []state.Phase

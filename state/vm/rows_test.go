@@ -176,8 +176,8 @@ func TestCapOnMoney(t *testing.T) {
 	}
 }
 
-// A task's VM becomes a standby VM and then another task's: every span is paid once.
-func TestHeir(t *testing.T) {
+// TestReusedVMIsPaidOnce: a task's VM becomes a standby VM and then another task's; every span is paid once.
+func TestReusedVMIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	s, caps := newTestRows(t), Caps{VMs: 1, PerHour: 1, PerTask: time.Hour}
 	s.bring(t, "a", firstTask, caps)

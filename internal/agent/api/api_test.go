@@ -161,7 +161,7 @@ func FuzzParser(f *testing.F) {
 			t.Errorf("result %+v", r)
 		}
 		if _, again := run(); !cmp.Equal(r, again) {
-			t.Errorf("judged anew:\n%s", cmp.Diff(r, again))
+			t.Errorf("judged again:\n%s", cmp.Diff(r, again))
 		}
 	})
 }

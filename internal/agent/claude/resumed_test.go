@@ -82,16 +82,16 @@ func TestUsageOfOneRun(t *testing.T) {
 		ended agent.Ended
 		want  int64
 	}{
-		"a new session":                      {[]string{result(turn + used("modelUsage", "5"))}, agent.Ended{}, 5},
-		"a new one, with a helper":           {[]string{result(turn + used("modelUsage", "7"))}, agent.Ended{}, 7},
-		"counted on, said apart":             {[]string{result(turn + used("modelUsage", "25") + used("model_usage_since_last_result", "5"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 5},
-		"said apart, nobody knows before":    {[]string{result(turn + used("modelUsage", "25") + used("model_usage_since_last_result", "5"))}, agent.Ended{WantSession: "s1"}, 5},
-		"said apart, in two results":         {[]string{result(used("modelUsage", "25") + used("model_usage_since_last_result", "5")), result(used("modelUsage", "28") + used("model_usage_since_last_result", "3"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 8},
-		"counted on, not said apart":         {[]string{result(turn + used("modelUsage", "25"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 5},
-		"not counted on":                     {[]string{result(turn + used("modelUsage", "5"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 5},
-		"not counted on, more than before":   {[]string{result(`"usage":{"input_tokens":50,"output_tokens":50},` + used("modelUsage", "50"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 50},
-		"nobody knows what it was before":    {[]string{result(turn + used("modelUsage", "25"))}, agent.Ended{WantSession: "s1"}, 0},
-		"the earlier runs have used nothing": {[]string{result(turn + used("modelUsage", "5"))}, agent.Ended{WantSession: "s1", Prior: usage(0)}, 5},
+		"a new session":                       {[]string{result(turn + used("modelUsage", "5"))}, agent.Ended{}, 5},
+		"a new one, with a helper":            {[]string{result(turn + used("modelUsage", "7"))}, agent.Ended{}, 7},
+		"counted on, said apart":              {[]string{result(turn + used("modelUsage", "25") + used("model_usage_since_last_result", "5"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 5},
+		"reported apart, unknown earlier use": {[]string{result(turn + used("modelUsage", "25") + used("model_usage_since_last_result", "5"))}, agent.Ended{WantSession: "s1"}, 5},
+		"said apart, in two results":          {[]string{result(used("modelUsage", "25") + used("model_usage_since_last_result", "5")), result(used("modelUsage", "28") + used("model_usage_since_last_result", "3"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 8},
+		"counted on, not said apart":          {[]string{result(turn + used("modelUsage", "25"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 5},
+		"not counted on":                      {[]string{result(turn + used("modelUsage", "5"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 5},
+		"not counted on, more than before":    {[]string{result(`"usage":{"input_tokens":50,"output_tokens":50},` + used("modelUsage", "50"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 50},
+		"nobody knows what it was before":     {[]string{result(turn + used("modelUsage", "25"))}, agent.Ended{WantSession: "s1"}, 0},
+		"the earlier runs have used nothing":  {[]string{result(turn + used("modelUsage", "5"))}, agent.Ended{WantSession: "s1", Prior: usage(0)}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -69,7 +69,7 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-func TestDanger(t *testing.T) {
+func TestDangerousMarkupIsReported(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]string{
 		"fence": "```\nx", "HTML": "<b>x</b>", "comment": "x\n\n<!-- y", "box": "- [ ] x", "person": "hi @bob",

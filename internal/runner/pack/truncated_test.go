@@ -114,7 +114,7 @@ func TestPackCut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := pack.Pack(ctx, w.spec(v), io.Discard); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 	if diff := cmp.Diff(was, observableState(t, v, true)); diff != "" {
 		t.Errorf("packing changed (-before +after):\n%s", diff)

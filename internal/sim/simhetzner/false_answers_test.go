@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
-// TestLies: a fault may falsify an answer without changing the object.
-func TestLies(t *testing.T) {
+// TestFaultsFalsifyAnswers: a fault may falsify an answer without changing the object.
+func TestFaultsFalsifyAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()

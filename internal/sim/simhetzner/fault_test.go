@@ -86,8 +86,8 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// TestLate: the answer is lost, and the order takes effect some time later.
-func TestLate(t *testing.T) {
+// TestLateOrdersTakeEffect: the answer is lost, and the order takes effect some time later.
+func TestLateOrdersTakeEffect(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fault(t, simhetzner.Fault{Method: "POST", Path: "^/servers$", Late: 30 * time.Second, Count: 1})
@@ -169,8 +169,8 @@ func TestFailedActions(t *testing.T) {
 	}
 }
 
-// TestDeaf: a server that ignores a shutdown stays on until it is powered off.
-func TestDeaf(t *testing.T) {
+// TestIgnoredShutdownLeavesServerOn: a server that ignores a shutdown stays on until it is powered off.
+func TestIgnoredShutdownLeavesServerOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	sv := w.create(t, "vm-1")

@@ -212,7 +212,7 @@ func TestShownFilesAreValid(t *testing.T) {
 	}
 }
 
-func TestWays(t *testing.T) {
+func TestRowsBecomeArrows(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		row  machine.Row

@@ -25,11 +25,11 @@ func TestStartReadsSettings(t *testing.T) {
 	}{
 		"none":                   {plan: settings.PlanTwoStep},
 		"the repository's":       {repo: "plan: none\n", org: "plan: one-step\n", plan: settings.PlanNone},
-		"the organisation's":     {org: "plan: one-step\n", plan: settings.PlanOneStep},
+		"the organization's":     {org: "plan: one-step\n", plan: settings.PlanOneStep},
 		"invalid":                {repo: "plan: two-step\ncheck: 7\n", waits: state.WaitConfig, says: "check"},
 		"unknown key":            {repo: "plann: none\n", waits: state.WaitConfig, says: "plann"},
 		"no YAML":                {repo: "a: [\n", waits: state.WaitConfig, says: "line"},
-		"invalid organisation's": {org: "plan: some\n", waits: state.WaitConfig, says: "plan"},
+		"invalid organization's": {org: "plan: some\n", waits: state.WaitConfig, says: "plan"},
 		"disabled":               {repo: "enabled: false\n", waits: state.WaitDisabled, says: "enabled"},
 	} {
 		t.Run(name, func(t *testing.T) {

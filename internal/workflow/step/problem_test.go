@@ -14,7 +14,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-func TestTrouble(t *testing.T) {
+func TestErrorsBecomeProblems(t *testing.T) {
 	t.Parallel()
 	retry := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -22,9 +22,9 @@ func TestTrouble(t *testing.T) {
 		class state.FailureClass
 		perm  bool
 	}{
-		"cancelled by the step": {fmt.Errorf("launch: %w", &step.Problem{Reason: "No.", Hint: "Do.", Class: state.ClassVM, Permanent: true, Retry: retry}), "vm", true},
-		"out of time":           {fmt.Errorf("launch: %w", context.DeadlineExceeded), "timeout", false},
-		"anything else":         {errors.New("disk full"), "internal", false},
+		"refused by the step": {fmt.Errorf("launch: %w", &step.Problem{Reason: "No.", Hint: "Do.", Class: state.ClassVM, Permanent: true, Retry: retry}), "vm", true},
+		"out of time":         {fmt.Errorf("launch: %w", context.DeadlineExceeded), "timeout", false},
+		"anything else":       {errors.New("disk full"), "internal", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,8 +40,8 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// TestTroubleOfGitHub: GitHub's answer determines whether and when a job is retried.
-func TestTroubleOfGitHub(t *testing.T) {
+// TestGitHubErrorsBecomeProblems: GitHub's answer determines whether and when a job is retried.
+func TestGitHubErrorsBecomeProblems(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault simgithub.Fault
