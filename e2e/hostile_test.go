@@ -82,7 +82,7 @@ func stolen(ts *testscript.TestScript, neg bool, args []string) {
 		token = cmp.Or(token, runToken.FindString(string(r.Body)))
 	}
 	if token == "" {
-		ts.Fatalf("no token was told to the model")
+		ts.Fatalf("no token was sent to the model")
 	}
 	for _, url := range []string{s.w.URL + "/status.json", s.w.URL + "/llm/anthropic/v1/messages", s.w.GitHub.BaseURL() + "/api/v3/user"} {
 		req, err := http.NewRequest(http.MethodGet, url, nil)

@@ -297,7 +297,7 @@ type Launch struct {
 	// IsRepair reports that the agent was asked only for its closing block.
 	IsRepair bool      `json:"repairs,omitempty"`
 	VMHead   string    `json:"vm_head,omitempty"`
-	BaseSHA  string    `json:"base_sha,omitempty"` // the base's newest commit, where a branch begins anew
+	BaseSHA  string    `json:"base_sha,omitempty"` // the base's newest commit, where a new branch begins
 	Root     string    `json:"root,omitempty"`     // the commit to which the checkout was set; empty if it keeps unpublished work
 	Started  time.Time `json:"started"`
 	Resumed  bool      `json:"resumed,omitempty"` // the agent continues its session

@@ -31,10 +31,10 @@ func TestServe(t *testing.T) {
 		hold   bool // an endless request delays the graceful end
 		again  bool // a second signal
 	}{
-		"told by SIGTERM":            {signal: syscall.SIGTERM},
-		"told by SIGINT":             {signal: syscall.SIGINT},
-		"told twice: ends at once":   {signal: syscall.SIGINT, hold: true, again: true},
-		"told once: waits its while": {signal: syscall.SIGTERM, hold: true},
+		"stopped by SIGTERM":                {signal: syscall.SIGTERM},
+		"stopped by SIGINT":                 {signal: syscall.SIGINT},
+		"second signal ends it immediately": {signal: syscall.SIGINT, hold: true, again: true},
+		"one signal: waits for the limit":   {signal: syscall.SIGTERM, hold: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -46,9 +46,9 @@ func (f fault) safeguards() []store.Safeguard {
 //	markers                TestHeavyCrash, the same
 //	rescue at the start    TestHeavyCrash, "before commit: apply launched #1"
 //	asking for known runs  TestHeavyCrash, "before commit: apply launched #4"
-//	fencing                TestFenced
-//	tombstones             TestRedelivered
-//	coalescing             TestCoalesced
+//	fencing                TestWorkerWithoutLeaseChangesNothing
+//	tombstones             TestRedeliveredWebhookChangesNothing
+//	coalescing             TestStatusEditsAreCoalesced
 //	syncing the store      TestHeavyDurable, which contains its own control
 func TestHeavyControls(t *testing.T) {
 	t.Parallel()

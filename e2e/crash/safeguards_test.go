@@ -17,24 +17,24 @@ import (
 // Some safeguards are backed by others, so that a missing one need not affect a life's outcome. These tests check each
 // safeguard separately; TestHeavyControls disables it.
 
-// TestFenced: a worker whose lease has ended, while another worker does the job, can no longer change it.
-func TestFenced(t *testing.T) {
+// TestWorkerWithoutLeaseChangesNothing: a worker whose lease has ended, while another worker does the job, can no longer change it.
+func TestWorkerWithoutLeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	if err := fenced(t, noFault); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRedelivered: a webhook that is redelivered with the same GUID after it was processed changes nothing.
-func TestRedelivered(t *testing.T) {
+// TestRedeliveredWebhookChangesNothing: a webhook that is redelivered with the same GUID after it was processed changes nothing.
+func TestRedeliveredWebhookChangesNothing(t *testing.T) {
 	t.Parallel()
 	if err := redelivered(t, noFault); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestCoalesced: all changes within the gap after an edit of the status comment share the next edit.
-func TestCoalesced(t *testing.T) {
+// TestStatusEditsAreCoalesced: all changes within the gap after an edit of the status comment share the next edit.
+func TestStatusEditsAreCoalesced(t *testing.T) {
 	t.Parallel()
 	if err := coalesced(t, noFault); err != nil {
 		t.Error(err)

@@ -267,7 +267,7 @@ func (c contact) Sync(_ context.Context, ep remote.Endpoint) error {
 			return c.w.maybeKill("after a sync")
 		}
 	}
-	return fmt.Errorf("%w: nobody has the address %s", remote.ErrUnreachable, ep.Address)
+	return fmt.Errorf("%w: no server has the address %s", remote.ErrUnreachable, ep.Address)
 }
 
 // taskStore is the real store, with tasks that the test keeps.

@@ -113,8 +113,8 @@ func isPermitted(h Hit) bool {
 	return h.Name == besideIt || strings.HasPrefix(h.Place, "VM: ") && (h.Name == lentVariable || h.Name == lentFile)
 }
 
-// TestSorted: all findings are leaks, except the values that may be on the VM.
-func TestSorted(t *testing.T) {
+// TestFindingsAreLeaksUnlessPermitted: all findings are leaks, except the values that may be on the VM.
+func TestFindingsAreLeaksUnlessPermitted(t *testing.T) {
 	t.Parallel()
 	for _, place := range places() {
 		for name, mayBeOnVM := range map[string]bool{

@@ -54,7 +54,7 @@ func drain[R io.Reader](r R, err error) []byte {
 	return plain
 }
 
-func TestUnfold(t *testing.T) {
+func TestNestedCompressionIsUnfolded(t *testing.T) {
 	t.Parallel()
 	var z, g bytes.Buffer
 	zw := zlib.NewWriter(&z)

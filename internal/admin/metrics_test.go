@@ -61,8 +61,8 @@ func TestMetricsOfEndedTasks(t *testing.T) {
 		`errand_job_oldest_due_seconds{lane="work"} 0`, `errand_vms{ended="retry_fresh",kind="plain"} 1`, `errand_deliveries_poison 1`)
 }
 
-// TestSpent: the cost of all tasks is on the board, in its JSON and in the metrics.
-func TestSpent(t *testing.T) {
+// TestCostsAreShownEverywhere: the cost of all tasks is on the board, in its JSON and in the metrics.
+func TestCostsAreShownEverywhere(t *testing.T) {
 	t.Parallel()
 	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon },
 		Spent: func(context.Context) (day, month state.Money, err error) {

@@ -63,7 +63,7 @@ func TestWholeRecord(t *testing.T) {
 	}
 }
 
-func TestRaw(t *testing.T) {
+func TestRawTranscriptIsServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	run := w.launch(1)

@@ -321,10 +321,10 @@ func TestSchema(t *testing.T) {
 			set.Schema = schema
 			lines, r := w.run(t.Context(), set, "judge")
 			if name == "said wrong" {
-				// The reminder is a prompt of its own to the stand-in, so it says the same again.
+				// The reminder is a separate prompt to the simulator, so its answer is the same again.
 				w.need(r, wire.CauseNoAnswer)
 				if !strings.Contains(fmt.Sprint(lines), "did not fit") {
-					t.Errorf("nobody was told what was wrong: %+v", lines)
+					t.Errorf("the mistake was not reported: %+v", lines)
 				}
 			}
 			w.need(r, test.cause)

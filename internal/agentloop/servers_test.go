@@ -61,7 +61,7 @@ func TestServers(t *testing.T) {
 		t.Errorf("results: %s", text)
 	}
 	if body := w.lastBody(); !strings.Contains(body, `"what to say"`) {
-		t.Error("the model was not told the tool's schema")
+		t.Error("the tool's schema was not sent to the model")
 	}
 }
 

@@ -253,7 +253,7 @@ func TestNewestHalfOutlivesAFailedSync(t *testing.T) {
 			for i := len(list) - 1; i >= 0; i-- {
 				if l := list[i].Line; l != nil {
 					if next--; l.Seq != next {
-						t.Fatalf("line %d stands before line %d", l.Seq, next+1)
+						t.Fatalf("line %d comes before line %d", l.Seq, next+1)
 					}
 				}
 			}

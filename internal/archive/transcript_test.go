@@ -42,9 +42,9 @@ func finish(t *testing.T, tr *archive.Transcript, e runlog.End) {
 	}
 }
 
-// TestEnd: the end is the last record and is redacted; repeating it has no effect, also after a restart; a different
+// TestEndIsTheLastRecord: the end is the last record and is redacted; repeating it has no effect, also after a restart; a different
 // outcome is another record.
-func TestEnd(t *testing.T) {
+func TestEndIsTheLastRecord(t *testing.T) {
 	t.Parallel()
 	d, _ := open(t, func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") })
 	end := runlog.End{
@@ -115,7 +115,7 @@ func TestLongTranscripts(t *testing.T) {
 	}
 }
 
-// TestTranscriptThatCannotBeShortened is written on, and not copied at each line.
+// TestTranscriptThatCannotBeShortened: such a transcript is continued, and not copied for each line.
 func TestTranscriptThatCannotBeShortened(t *testing.T) {
 	t.Parallel()
 	all, path := open(t, nil)

@@ -109,7 +109,7 @@ func TestAsk(t *testing.T) {
 	}
 	cancel()
 	if _, err := Ask(ctx, dir, "web", "five", clock.Sleep); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody answers: %v", err)
+		t.Errorf("without an answer: %v", err)
 	}
 }
 

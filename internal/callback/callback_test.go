@@ -144,8 +144,8 @@ func TestValidCallsAreStored(t *testing.T) {
 	}
 }
 
-// TestRefused: invalid calls are refused with a message for the agent, and change nothing.
-func TestRefused(t *testing.T) {
+// TestInvalidCallsAreRefused: invalid calls are refused with a message for the agent, and change nothing.
+func TestInvalidCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ tool, arguments, want string }{
 		"tool":            {"push", `{}`, "no tool"},
@@ -185,9 +185,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRepeated: a repeated call gets the same answer and counts once; a call that could not be stored is not
+// TestRepeatedCallsCountOnce: a repeated call gets the same answer and counts once; a call that could not be stored is not
 // acknowledged.
-func TestRepeated(t *testing.T) {
+func TestRepeatedCallsCountOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const call = `{"id":"the-same-call","arguments":{"title":"T","body":"B"}}`
@@ -206,8 +206,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestFlood: endless calls are refused, and the task stays small.
-func TestFlood(t *testing.T) {
+// TestEndlessCallsAreRefused: endless calls are refused, and the task stays small.
+func TestEndlessCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	body := quoted(strings.Repeat("x", 6000))

@@ -57,8 +57,8 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestProposed: a proposed issue mentions nobody, closes nothing and names its origin.
-func TestProposed(t *testing.T) {
+// TestProposedIssuesAreHarmless: a proposed issue mentions nobody, closes nothing and names its origin.
+func TestProposedIssuesAreHarmless(t *testing.T) {
 	t.Parallel()
 	task := noted()
 	title, body := Proposed(task, &task.Proposed[1], View{Slug: "errand", Key: "k"})

@@ -126,8 +126,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSmall: writes to a full file system fail, and succeed after space is freed.
-func TestSmall(t *testing.T) {
+// TestWritesToAFullDiskFail: writes to a full file system fail, and succeed after space is freed.
+func TestWritesToAFullDiskFail(t *testing.T) {
 	t.Parallel()
 	disktest.Small(t, 1<<20, func(t *testing.T, dir string) {
 		free := disktest.Fill(t, dir, 0)

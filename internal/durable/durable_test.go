@@ -125,7 +125,7 @@ func TestMkdirAllOnAFile(t *testing.T) {
 	}
 	for _, dir := range []string{file, filepath.Join(file, "below")} {
 		if err := durable.MkdirAll(dir, 0o700); err == nil {
-			t.Errorf("%s was taken for a folder", dir)
+			t.Errorf("%s was treated as a folder", dir)
 		}
 	}
 }

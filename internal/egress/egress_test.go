@@ -318,12 +318,12 @@ func TestPublic(t *testing.T) {
 	} {
 		for _, a := range test.addresses {
 			if isPublic(netip.MustParseAddr(a)) != test.public {
-				t.Errorf("%s: %s is taken for public: %v", name, a, !test.public)
+				t.Errorf("%s: %s counts as public: %v", name, a, !test.public)
 			}
 		}
 	}
 	if isPublic(netip.Addr{}) {
-		t.Error("no address is taken for public")
+		t.Error("no address counts as public")
 	}
 }
 

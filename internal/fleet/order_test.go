@@ -77,7 +77,7 @@ func TestAccountLimit(t *testing.T) {
 				}
 			}
 			if left != test.left {
-				t.Errorf("%d spare VMs are left, want %d", left, test.left)
+				t.Errorf("%d standby VMs are left, want %d", left, test.left)
 			}
 			told := func() (list []string) {
 				for _, a := range f.Alarms() {

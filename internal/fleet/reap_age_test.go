@@ -22,12 +22,12 @@ func TestAgedVMsAreReaped(t *testing.T) {
 		want  string        // "" if it is kept
 		alarm bool
 	}{
-		"its task has it":            {task: taskWithVM, late: time.Minute, alarm: true},
-		"its task has it for long":   {task: taskWithVM, late: 21 * time.Hour, alarm: true},
-		"its task has had its delay": {task: taskWithVM, late: 22 * time.Hour, want: "row"},
-		"its task is over":           {task: endedTask, late: time.Minute, want: "row"},
-		"it sleeps":                  {task: suspendedTask, sleep: true, late: 6 * 24 * time.Hour},
-		"it sleeps and is over":      {task: endedTask, sleep: true, late: time.Minute, want: "row"},
+		"its task has it":               {task: taskWithVM, late: time.Minute, alarm: true},
+		"its task has it for long":      {task: taskWithVM, late: 21 * time.Hour, alarm: true},
+		"its task has had its delay":    {task: taskWithVM, late: 22 * time.Hour, want: "row"},
+		"its task is over":              {task: endedTask, late: time.Minute, want: "row"},
+		"it is suspended":               {task: suspendedTask, sleep: true, late: 6 * 24 * time.Hour},
+		"it is suspended and has ended": {task: endedTask, sleep: true, late: time.Minute, want: "row"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -22,7 +22,7 @@ func TestReapImages(t *testing.T) {
 	if _, err := f.Snapshot(t.Context(), vm.Name); err != nil { // and the process was killed before the task stored it
 		t.Fatal(err)
 	}
-	for id, kind := range map[string]string{"of-the-task": fleet.ImageSnapshot, "of-nobody": fleet.ImageSnapshot, "base": fleet.ImageBase, "unknown": "", "broken": fleet.ImageBase} {
+	for id, kind := range map[string]string{"of-the-task": fleet.ImageSnapshot, "of-no-task": fleet.ImageSnapshot, "base": fleet.ImageBase, "unknown": "", "broken": fleet.ImageBase} {
 		owner := "9-9"
 		if id == "of-the-task" {
 			owner = "5-7"
@@ -36,7 +36,7 @@ func TestReapImages(t *testing.T) {
 	}
 	left := func() string {
 		var ids []string
-		for _, id := range []string{"base", "broken", "image-of-" + vm.Name, "of-nobody", "of-the-task", "unknown"} {
+		for _, id := range []string{"base", "broken", "image-of-" + vm.Name, "of-no-task", "of-the-task", "unknown"} {
 			if _, ok := s.images[id]; ok {
 				ids = append(ids, id)
 			}
@@ -75,7 +75,7 @@ func TestReapImagesOfRemovedGroups(t *testing.T) {
 		"a group that is there":       {groups: []string{"web"}, labels: base("web"), passes: 3},
 		"a group that was removed":    {groups: []string{"app"}, labels: base("web"), passes: 3, want: true},
 		"every group was removed":     {groups: []string{}, labels: base("web"), passes: 3, want: true},
-		"nobody knows the groups":     {labels: base("web"), passes: 3},
+		"the groups are unknown":      {labels: base("web"), passes: 3},
 		"seen once":                   {groups: []string{"app"}, labels: base("web"), passes: 1},
 		"seen twice within the grace": {groups: []string{"app"}, labels: base("web"), passes: 2},
 		"a prefix of a group's name":  {groups: []string{"web-2"}, labels: base("web"), passes: 3, want: true},

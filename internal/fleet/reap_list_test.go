@@ -123,7 +123,7 @@ func TestEachKindIsReapedByItsOwnList(t *testing.T) {
 				told = append(told, alarm.Kind)
 			}
 			if !slices.Equal(told, kinds) {
-				t.Errorf("told are %v, want %v", told, kinds)
+				t.Errorf("got alarms about %v, want %v", told, kinds)
 			}
 			plan, err := f.ReapPlan(t.Context(), fleet.ReapOptions{Reviewed: true, All: true})
 			if err != nil || len(plan.Unlisted) != len(kinds) {

@@ -217,7 +217,7 @@ func TestHoursOfATaskCanBeRaised(t *testing.T) {
 	}
 }
 
-func TestMargin(t *testing.T) {
+func TestMarginCoversCheckAndImage(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ paid, tick, image, want time.Duration }{
 		"an hour":         {time.Hour, 5 * time.Second, 0, 3*time.Minute + 5*time.Second},

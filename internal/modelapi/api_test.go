@@ -43,8 +43,8 @@ func TestFailDenies(t *testing.T) {
 	}
 }
 
-// TestFail: a temporary denial has the form on which programs retry.
-func TestFail(t *testing.T) {
+// TestTemporaryDenialsCanBeRetried: a temporary denial has the form on which programs retry.
+func TestTemporaryDenialsCanBeRetried(t *testing.T) {
 	t.Parallel()
 	for api, want := range map[API]string{
 		Anthropic: `{"error":{"message":"soon","type":"rate_limit_error"},"type":"error"}`,

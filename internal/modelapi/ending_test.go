@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEnding: the ending of a streamed answer of Gemini is detected, whatever precedes it.
-func TestEnding(t *testing.T) {
+// TestGeminiEndingIsDetected: the ending of a streamed answer of Gemini is detected, whatever precedes it.
+func TestGeminiEndingIsDetected(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason, kind string

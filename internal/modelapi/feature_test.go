@@ -167,7 +167,7 @@ func FuzzFindFeature(f *testing.F) {
 		for _, a := range APIs() {
 			plain := `{"around":` + around + `,"text":` + string(quoted) + `}`
 			if a.FindFeature([]byte(plain), false) != nil {
-				return // what stands around has something already
+				return // the surrounding text already has this feature
 			}
 			fetched := strings.TrimSuffix(plain, "}") + `,"image":{"source":{"type":"url","url":"https://exfiltrate.example"}}}`
 			if a.FindFeature([]byte(fetched), false) == nil {

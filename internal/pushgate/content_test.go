@@ -17,7 +17,7 @@ func TestSymlinks(t *testing.T) {
 	}
 	files := &store{}
 	checkRule(t, RuleSymlinks, map[string]ruleCase{
-		"beside it":             {build: one("a/b", "c")},
+		"in another folder":     {build: one("a/b", "c")},
 		"up to the root":        {build: one("a/b/c", "../../README.md")},
 		"the root itself":       {build: one("a/b", "..")},
 		"to nothing":            {build: one("a", "does/not/exist")},
@@ -165,7 +165,7 @@ func TestSecrets(t *testing.T) {
 		"moved with its file":      {build: func(b *builder) { b.commit(gone("old.env"), b.file("new.env", line+"more\n")) }, policy: base["renamed"]},
 		"copied as it is":          {build: one("copy.env", line), policy: base["renamed"]},
 		"copied with changes":      {build: one("copy.env", line+"more\n"), policy: base["renamed"], want: []string{"copy.env: line 1"}},
-		"told once":                {build: func(b *builder) { b.commit(b.file("a.env", line)).commit(b.file("a.env", line+"more\n")) }, want: []string{"a.env: line 1"}},
+		"reported once":            {build: func(b *builder) { b.commit(b.file("a.env", line)).commit(b.file("a.env", line+"more\n")) }, want: []string{"a.env: line 1"}},
 		"pattern in a free path":   {build: one("x/testdata/a.env", line), policy: func(p *Policy) { p.Operator.SecretsAllowedIn = []string{"**/testdata/**"} }},
 		"known value in free path": {build: one("x/testdata/a.env", knownSecret), policy: func(p *Policy) { p.Operator.SecretsAllowedIn = []string{"**"} }, want: []string{"known-value"}},
 		"deleting a file":          {build: func(b *builder) { b.commit(gone("a.env")) }, policy: base["same"]},

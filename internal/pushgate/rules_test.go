@@ -15,7 +15,7 @@ func TestMerges(t *testing.T) {
 	allow := func(p *Policy) { p.Merge = Merge{Commit: "main2", Tree: merged} }
 	checkRule(t, RuleMerges, map[string]ruleCase{
 		"a chain": {build: func(b *builder) { b.commit(b.file("a", "1")).commit(b.file("a", "2")) }},
-		"a commit beside the chain": {
+		"a commit outside the chain": {
 			build: func(b *builder) {
 				b.commit(b.file("a", "1")).commit(b.file("a", "2"))
 				b.cs.Commits[1].Parents[0] = "base"
@@ -88,7 +88,7 @@ func TestProtected(t *testing.T) {
 		"a workflow":            {build: one(".github/workflows/ci.yml"), want: []string{".github/workflows/ci.yml: the path is protected by `.github/workflows/**`"}},
 		"in other case":         {build: one(".GitHub/Workflows/ci.yml"), want: []string{"protected"}},
 		"deleting one":          {build: func(b *builder) { b.commit(gone(".github/workflows/ci.yml")) }, want: []string{"protected"}},
-		"beside the workflows":  {build: one(".github/dependabot.yml")},
+		"next to the workflows": {build: one(".github/dependabot.yml")},
 		"a name that goes on":   {build: one(".github/workflows-docs/a.md")},
 		"deeper, not the root":  {build: one("templates/.github/workflows/ci.yml")},
 		"own settings":          {build: one(".errand.yml"), want: []string{"`.errand.yml`"}},
@@ -109,7 +109,7 @@ func TestProtected(t *testing.T) {
 			policy: func(p *Policy) { p.Operator.Protected = []string{"a/[z"} },
 			want:   []string{`glob "a/[z" is not valid`},
 		},
-		"twice changed, once told": {
+		"changed twice, reported once": {
 			build: func(b *builder) { b.commit(b.file(".errand.yml", "1")).commit(b.file(".errand.yml", "2")) },
 			want:  []string{".errand.yml: "},
 		},

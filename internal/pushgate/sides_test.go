@@ -44,7 +44,7 @@ func TestRepositorySettingsOnlyTighten(t *testing.T) {
 		"an exception of the repository's from what the operator protects": {
 			build: change(own), policy: sides(protects("deploy/**"), excepts("deploy/**")), want: []string{own + ": "},
 		},
-		"what both protect beside what is protected anyway": {
+		"paths that both sides protect, and those always protected": {
 			build: change(ci, own, "ops/a"), policy: sides(protects("deploy/**"), protects("ops/**")), want: []string{ci + ": ", own + ": ", "ops/a: "},
 		},
 		"a broken list of the operator's exceptions": {
@@ -144,7 +144,7 @@ func TestOneAllowedMergeAllowsNoOther(t *testing.T) {
 		},
 	})
 	checkRule(t, RuleModes, map[string]ruleCase{
-		"content that is missing beside the base's": {
+		"missing content next to the base's": {
 			build:  func(b *builder) { b.commit(changeset.Change{Path: "b", Mode: changeset.ModeFile, Blob: "nowhere"}) },
 			policy: func(p *Policy) { p.Base, p.Content = Tree{"a": files.entry("x")}, files.get }, want: []string{"b: its content is missing"},
 		},

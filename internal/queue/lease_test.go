@@ -25,9 +25,9 @@ func (w *world) claimElsewhere() *state.Job {
 	return job
 }
 
-// TestRescue: the job of a dead process runs again when its lease has expired, or immediately if no other process can
+// TestJobsOfADeadProcessRunAgain: the job of a dead process runs again when its lease has expired, or immediately if no other process can
 // hold leases. A late result of the dead process has no effect.
-func TestRescue(t *testing.T) {
+func TestJobsOfADeadProcessRunAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		exclusive bool
 		min, max  time.Duration

@@ -62,7 +62,7 @@ func runTests() map[string]runTest {
 			cmd:  remote.Cmd{Argv: []string{"cat"}, Stdin: strings.NewReader("hello")},
 			want: remote.Result{Stdout: []byte("hello")},
 		},
-		"input that nobody reads": {
+		"input that is never read": {
 			cmd: remote.Cmd{Argv: []string{"true"}, Stdin: iotest.OneByteReader(strings.NewReader(strings.Repeat("x", 1<<16)))},
 		},
 		"as much output as allowed": {

@@ -206,7 +206,7 @@ func TestReservedRoomEndsTheRun(t *testing.T) {
 	select {
 	case <-r.log.failed:
 	default:
-		t.Fatal("the run goes on")
+		t.Fatal("the run continues")
 	}
 	if want := "the command's output takes 20 MiB, and at most 16 MiB are allowed"; r.log.err.Error() != want {
 		t.Errorf("because %q, want %q", r.log.err, want)

@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/internal/secretscan"
 )
 
-// TestLearn: learned values are found in all forms, and the newest are kept.
-func TestLearn(t *testing.T) {
+// TestLearnedValuesAreFound: learned values are found in all forms, and the newest are kept.
+func TestLearnedValuesAreFound(t *testing.T) {
 	t.Parallel()
 	s := secretscan.New(nil, "known-from-the-start")
 	name := func(i int) string { return fmt.Sprintf("renewed-token-%03d", i) }

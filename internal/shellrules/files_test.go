@@ -48,7 +48,7 @@ func TestJudgeFile(t *testing.T) {
 		"through a link within":          {"in/a.go", true},
 		"a link within, to nothing yet":  {"soon", true},
 		"by another name of the folder":  {filepath.Join(root, "same", "a.go"), true},
-		"beside it":                      {"../a.go", false},
+		"in a sibling folder":            {"../a.go", false},
 		"a name that begins like it":     {work + "er/a.go", false},
 		"by a whole path elsewhere":      {"/etc/passwd", false},
 		"through a link":                 {"out/a.go", false},

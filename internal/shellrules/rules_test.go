@@ -128,7 +128,7 @@ func TestRefusalNames(t *testing.T) {
 	}
 }
 
-func TestFound(t *testing.T) {
+func TestBuildFilesPermitTheirCommands(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		files, commands, want []string

@@ -204,8 +204,8 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// TestRefused: the error asks a person to act and contains no token, and a new login is used without a restart.
-func TestRefused(t *testing.T) {
+// TestRefusedLoginNeedsAPerson: the error asks a person to act and contains no token, and a new login is used without a restart.
+func TestRefusedLoginNeedsAPerson(t *testing.T) {
 	t.Parallel()
 	p, s := newProvider(t)
 	p.login(t, "access-0", "stolen-and-used", start)
@@ -226,8 +226,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPasses: temporary errors do not ask a person to act. A token that is still valid is used meanwhile.
-func TestPasses(t *testing.T) {
+// TestTemporaryErrorsNeedNoPerson: temporary errors do not ask a person to act. A token that is still valid is used meanwhile.
+func TestTemporaryErrorsNeedNoPerson(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"a fault": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },

@@ -37,7 +37,7 @@ type Store interface {
 type Config struct {
 	Fleet Fleet
 	Store Store
-	// Times returns how long creating and imaging VMs took lately.
+	// Times returns how long creating and imaging VMs took recently.
 	Times func(ctx context.Context) (vm.Times, error)
 	// Disconnect closes errand's connection to a VM that is no longer used.
 	Disconnect func(vm string)

@@ -119,7 +119,7 @@ func TestKeeper(t *testing.T) {
 	ensure(t, k)
 	client, session := c.vmSide(t)
 	reaches(t, e, client)
-	ensure(t, k) // attached already: nothing is opened anew
+	ensure(t, k) // attached already: no new connection is opened
 	if len(c.ends) != 0 {
 		t.Error("attached twice")
 	}

@@ -59,8 +59,8 @@ func (w *world) ask(method, target, token string) (int, string) {
 	return rec.Code, strings.TrimSpace(rec.Body.String())
 }
 
-// TestReach: what a VM reaches with each token, and what arrives there.
-func TestReach(t *testing.T) {
+// TestTokensLimitWhatAVMReaches: what a VM reaches with each token, and what arrives there.
+func TestTokensLimitWhatAVMReaches(t *testing.T) {
 	t.Parallel()
 	const model, refs = "/llm/anthropic/v1/messages", "/git/acme/slug/info/refs?service=git-upload-pack"
 	for name, c := range map[string]struct {

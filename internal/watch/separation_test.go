@@ -103,11 +103,11 @@ func TestOwnAccountsAreAssignees(t *testing.T) {
 		who      []state.Person
 		want     bool
 	}{
-		"the App's account beside a machine user": {"errand-bot", []state.Person{{ID: 9, Login: "errand[bot]", Bot: true}}, true},
-		"the App's account alone":                 {"", []state.Person{{ID: 9, Login: "errand[bot]", Bot: true}}, true},
-		"another App's account":                   {"errand-bot", []state.Person{{ID: 10, Login: "ci[bot]", Bot: true}}, false},
-		"the machine user beside another App's":   {"errand-bot", []state.Person{{ID: 10, Login: "ci[bot]", Bot: true}, {ID: 3, Login: "errand-bot"}}, true},
-		"a login that begins alike":               {"errand-bot", []state.Person{{ID: 4, Login: "errand-bot-2"}}, false},
+		"the App's account next to a machine user": {"errand-bot", []state.Person{{ID: 9, Login: "errand[bot]", Bot: true}}, true},
+		"the App's account alone":                  {"", []state.Person{{ID: 9, Login: "errand[bot]", Bot: true}}, true},
+		"another App's account":                    {"errand-bot", []state.Person{{ID: 10, Login: "ci[bot]", Bot: true}}, false},
+		"the machine user next to another App's":   {"errand-bot", []state.Person{{ID: 10, Login: "ci[bot]", Bot: true}, {ID: 3, Login: "errand-bot"}}, true},
+		"a login that begins alike":                {"errand-bot", []state.Person{{ID: 4, Login: "errand-bot-2"}}, false},
 	} {
 		s := watch.NewSweeper(watch.SweeperConfig{BotID: 9, Assignee: c.assignee})
 		if got := s.Assigned(forge.Issue{Assignees: c.who}); got != c.want {

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-func TestSpent(t *testing.T) {
+func TestMoneyIsFormatted(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		m         state.Money

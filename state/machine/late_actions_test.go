@@ -18,7 +18,7 @@ func TestLateTriggersStartNothing(t *testing.T) {
 		end     event.Event
 		heard   time.Time // when errand took the end in
 		trigger time.Time
-		want    bool // it begins anew
+		want    bool // a new life begins
 	}{
 		"assigned before the close":                         {closed(100), at(101), at(97), false},
 		"assigned in the second of the close":               {closed(100), at(101), at(100), true},
@@ -71,7 +71,7 @@ func TestEndIsNotBeforeTrigger(t *testing.T) {
 		acted, want time.Duration
 	}{
 		"a person's act":                {time.Minute, time.Minute},
-		"nobody's":                      {0, time.Hour},
+		"without an action":             {0, time.Hour},
 		"closed before it was assigned": {-time.Hour, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

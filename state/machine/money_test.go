@@ -30,7 +30,7 @@ func TestGatewayCountReplacesReportedCost(t *testing.T) {
 			l.end(ended)
 		}, counted},
 		"counted after the end": {func(l *life, run string) { l.end(ended); spend(l, run) }, counted},
-		"stopped, then counted, then told": {func(l *life, run string) {
+		"stopped, then counted, then reported": {func(l *life, run string) {
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.IssueClosed{}})
 			spend(l, run)
 			l.do(event.Event{Run: run, Payload: event.RunEnded{Result: ended}})

@@ -150,7 +150,7 @@ func TestRequestDuringSuspensionKeepsVM(t *testing.T) {
 	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a1" || l.task.Suspended.Ref != "a2" || l.task.VM != nil {
 		t.Errorf("got older work %v, VM %v", j.Args, l.task.VM)
 	}
-	// A disk that became an image is off: the VM goes even if it is wanted, and the run wakes from the image.
+	// A disk that became an image is off: the VM is deleted even if it is needed, and the run is restored from the image.
 	l.comment(state.VerbMessage)
 	l.launchOn(state.VM{Name: "vm2", RestoredFrom: l.task.WorkToRestore().VMNames()})
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})

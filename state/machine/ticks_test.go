@@ -131,7 +131,7 @@ func TestTickInCommentFoundLater(t *testing.T) {
 		untick                   bool
 	}{
 		"nothing is ticked":          {},
-		"nobody told of the tick":    {ticked: true, untick: true},
+		"the tick was not reported":  {ticked: true, untick: true},
 		"the tick is being checked":  {ticked: true, approving: true},
 		"words make a newer one":     {ticked: true, early: true},
 		"words, and nothing ticked ": {early: true},

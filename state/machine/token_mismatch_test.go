@@ -18,21 +18,21 @@ func TestTokenMismatch(t *testing.T) {
 		change func(*state.Run)
 		want   bool
 	}{
-		"the same":                {&state.Usage{Input: 9_000, CacheRead: 40_000, CacheWrite: 1_000, Output: 4_000}, nil, false},
-		"nothing said":            {nil, nil, false},
-		"a tenth more":            {&state.Usage{Input: 15_000, CacheRead: 40_000, Output: 4_000}, nil, false},
-		"more than that":          {&state.Usage{Input: 15_001, CacheRead: 40_000, Output: 4_000}, nil, true},
-		"less than nine tenths":   {&state.Usage{Input: 4_999, CacheRead: 40_000, Output: 4_000}, nil, true},
-		"output by 2,000":         {&state.Usage{Input: 10_000, CacheRead: 40_000, Output: 2_000}, nil, false},
-		"output by more":          {&state.Usage{Input: 10_000, CacheRead: 40_000, Output: 1_999}, nil, true},
-		"no caches told":          {&state.Usage{Input: 9_000, Output: 4_000}, nil, false},
-		"no caches told, more":    {&state.Usage{Input: 60_000, Output: 4_000}, nil, true},
-		"no caches told, output":  {&state.Usage{Input: 9_000, Output: 9_000}, nil, true},
-		"the gateway saw nothing": {&state.Usage{Input: 5_000}, func(r *state.Run) { r.Metered, r.Money = false, state.Money{InputTokens: 5_000} }, true},
-		"stopped":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.Status = state.StatusInterrupted }, false},
-		"at a cap":                {&state.Usage{Output: 1}, func(r *state.Run) { r.RunDenial = &state.Waiting{} }, false},
-		"goes on":                 {&state.Usage{Output: 1}, func(r *state.Run) { r.State = state.RunActive }, false},
-		"checks":                  {&state.Usage{Output: 1}, func(r *state.Run) { r.Kind = state.RunCheck }, false},
+		"the same":                   {&state.Usage{Input: 9_000, CacheRead: 40_000, CacheWrite: 1_000, Output: 4_000}, nil, false},
+		"nothing said":               {nil, nil, false},
+		"a tenth more":               {&state.Usage{Input: 15_000, CacheRead: 40_000, Output: 4_000}, nil, false},
+		"more than that":             {&state.Usage{Input: 15_001, CacheRead: 40_000, Output: 4_000}, nil, true},
+		"less than nine tenths":      {&state.Usage{Input: 4_999, CacheRead: 40_000, Output: 4_000}, nil, true},
+		"output by 2,000":            {&state.Usage{Input: 10_000, CacheRead: 40_000, Output: 2_000}, nil, false},
+		"output by more":             {&state.Usage{Input: 10_000, CacheRead: 40_000, Output: 1_999}, nil, true},
+		"no caches reported":         {&state.Usage{Input: 9_000, Output: 4_000}, nil, false},
+		"no caches reported, more":   {&state.Usage{Input: 60_000, Output: 4_000}, nil, true},
+		"no caches reported, output": {&state.Usage{Input: 9_000, Output: 9_000}, nil, true},
+		"the gateway saw nothing":    {&state.Usage{Input: 5_000}, func(r *state.Run) { r.Metered, r.Money = false, state.Money{InputTokens: 5_000} }, true},
+		"stopped":                    {&state.Usage{Output: 1}, func(r *state.Run) { r.Status = state.StatusInterrupted }, false},
+		"at a cap":                   {&state.Usage{Output: 1}, func(r *state.Run) { r.RunDenial = &state.Waiting{} }, false},
+		"goes on":                    {&state.Usage{Output: 1}, func(r *state.Run) { r.State = state.RunActive }, false},
+		"checks":                     {&state.Usage{Output: 1}, func(r *state.Run) { r.Kind = state.RunCheck }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

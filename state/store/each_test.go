@@ -79,7 +79,7 @@ func TestPruneReadsLightTasksOnce(t *testing.T) {
 	if list, err := s.TasksIn(t.Context(), state.PhaseDone); err != nil || len(list) != 1 {
 		t.Errorf("got %d tasks that are done, error %v", len(list), err)
 	}
-	s.mustApply(t, spelled(task1, "phase="+string(state.PhaseQueued)), Ack{}) // it begins anew, and ends
+	s.mustApply(t, spelled(task1, "phase="+string(state.PhaseQueued)), Ack{}) // a new life begins, and ends
 	s.mustApply(t, spelled(task1, "phase="+string(state.PhaseDone)), Ack{})
 	if list, err := s.TasksIn(t.Context(), state.PhaseDone); err != nil || len(list) != 1 {
 		t.Errorf("got %d tasks that are done the second time, error %v", len(list), err)

@@ -303,7 +303,7 @@ func TestRetryNeedsATime(t *testing.T) {
 	wantLive(t, s, task1, "a:claimed:1")
 }
 
-func TestWake(t *testing.T) {
+func TestWritesWakeWorkers(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	woken := s.Wake(t.Context())

@@ -218,7 +218,7 @@ func TestCheck(t *testing.T) {
 		"delivery in no state":  {set("delivery/g", "{}"), "is in state"},
 		"delivery not poison":   {set("delivery/g", `{"state":"poison"}`), "poison/"},
 		"delivery without tomb": {set("delivery/g", `{"state":"spent"}`), "tomb/"},
-		"nobody's key":          {set("rubbish", ""), "rubbish belongs to nothing"},
+		"an unknown key":        {set("rubbish", ""), "rubbish belongs to nothing"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

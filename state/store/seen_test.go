@@ -40,12 +40,12 @@ func TestStrangersPushNothingOut(t *testing.T) {
 		permission state.Permission
 		n          int
 	}{
-		"strangers":   {eve, state.PermissionNone, 520},
-		"readers":     {eve, state.PermissionRead, 2 * 500},
-		"bots":        {state.Person{ID: 9, Login: "ci[bot]", Bot: true}, state.PermissionNone, 520},
-		"nobody yet":  {eve, "", 520}, // a 👍 is not vetted where it is checked as an approval
-		"the same":    {eve, state.PermissionRead, 1},
-		"many people": {ada, state.PermissionWrite, 3 * 500},
+		"strangers":         {eve, state.PermissionNone, 520},
+		"readers":           {eve, state.PermissionRead, 2 * 500},
+		"bots":              {state.Person{ID: 9, Login: "ci[bot]", Bot: true}, state.PermissionNone, 520},
+		"no permission yet": {eve, "", 520}, // a 👍 is not vetted where it is checked as an approval
+		"the same":          {eve, state.PermissionRead, 1},
+		"many people":       {ada, state.PermissionWrite, 3 * 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,7 +10,7 @@ import (
 )
 
 // The costs of tasks are summed by day and month, and a cap holds until the next period.
-func TestPurse(t *testing.T) {
+func TestCostsAreSummedByPeriod(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	s.next = spend

@@ -111,7 +111,7 @@ func TestPhaseChangesAreReported(t *testing.T) {
 	}
 	want := []state.Phase{state.PhaseQueued, state.PhaseQueued, state.PhaseQueued, state.PhasePlanning, state.PhasePlanning, state.PhaseFailed, state.PhaseFailed}
 	if diff := cmp.Diff(want, told); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("reported phases (-want +got):\n%s", diff)
 	}
 	s.next = func(*state.Task, event.Event, machine.Policy) machine.Change { return machine.Change{} }
 	if _, err := s.Apply(t.Context(), event.Event{Task: key, Payload: event.RunEnded{}}, Ack{}); err != nil || len(told) != len(want) {

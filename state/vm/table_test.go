@@ -49,7 +49,7 @@ func TestNextVM(t *testing.T) {
 		"it wakes":                     {Row{FromSleep: "a"}, "made runs up work", "creating booting waking busy", ""},
 		"a box wakes":                  {Row{FromSleep: "a"}, "made:usable rest", "waking parked", ""},
 		"its disk becomes an image":    {Row{}, "made runs up rest sleep imaged:asleep deleted end:done deleted", "creating booting ready parked sleeping asleep asleep deleting gone", "done"},
-		"woken while it falls asleep":  {Row{}, "made:usable rest sleep work rest", "ready parked sleeping busy parked", ""},
+		"needed during suspension":     {Row{}, "made:usable rest sleep work rest", "ready parked sleeping busy parked", ""},
 		"no sleep while busy":          {Row{}, "made:usable work sleep imaged:x", "ready busy - -", ""},
 		"it never comes up":            {Row{}, "made runs fail:unusable up end:create_failed deleted", "creating booting failed - deleting gone", "unusable"},
 		"the create was refused":       {Row{}, "end:create_failed deleted", "deleting gone", "create_failed"},

@@ -90,7 +90,7 @@ func TestUsageOfOneRun(t *testing.T) {
 		"counted on, not said apart":          {[]string{result(turn + used("modelUsage", "25"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 5},
 		"not counted on":                      {[]string{result(turn + used("modelUsage", "5"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 5},
 		"not counted on, more than before":    {[]string{result(`"usage":{"input_tokens":50,"output_tokens":50},` + used("modelUsage", "50"))}, agent.Ended{WantSession: "s1", Prior: usage(20)}, 50},
-		"nobody knows what it was before":     {[]string{result(turn + used("modelUsage", "25"))}, agent.Ended{WantSession: "s1"}, 0},
+		"earlier use is unknown":              {[]string{result(turn + used("modelUsage", "25"))}, agent.Ended{WantSession: "s1"}, 0},
 		"the earlier runs have used nothing":  {[]string{result(turn + used("modelUsage", "5"))}, agent.Ended{WantSession: "s1", Prior: usage(0)}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {

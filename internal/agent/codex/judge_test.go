@@ -88,10 +88,10 @@ func TestUsageOfOneRun(t *testing.T) {
 		ended agent.Ended
 		want  runlog.Usage
 	}{
-		"new":                       {agent.Ended{}, runlog.Usage{Input: 7, CacheRead: 20, CacheWrite: 3, Output: 4}},
-		"resumed":                   {agent.Ended{WantSession: "s", Prior: &runlog.Usage{Input: 5, CacheRead: 20, Output: 9}}, runlog.Usage{Input: 2, CacheWrite: 3}},
-		"resumed, used nothing":     {agent.Ended{WantSession: "s", Prior: &runlog.Usage{}}, runlog.Usage{Input: 7, CacheRead: 20, CacheWrite: 3, Output: 4}},
-		"resumed, nobody knows how": {agent.Ended{WantSession: "s"}, runlog.Usage{}},
+		"new":                             {agent.Ended{}, runlog.Usage{Input: 7, CacheRead: 20, CacheWrite: 3, Output: 4}},
+		"resumed":                         {agent.Ended{WantSession: "s", Prior: &runlog.Usage{Input: 5, CacheRead: 20, Output: 9}}, runlog.Usage{Input: 2, CacheWrite: 3}},
+		"resumed, used nothing":           {agent.Ended{WantSession: "s", Prior: &runlog.Usage{}}, runlog.Usage{Input: 7, CacheRead: 20, CacheWrite: 3, Output: 4}},
+		"resumed, earlier use is unknown": {agent.Ended{WantSession: "s"}, runlog.Usage{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

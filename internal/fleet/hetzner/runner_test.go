@@ -11,7 +11,7 @@ import (
 )
 
 // TestRunnerUser: a server says for good whether its user data made a user for the runner: one that an older version
-// ordered did not, and gets one when its disk is made anew.
+// ordered did not, and gets one when its disk is rebuilt.
 func TestRunnerUser(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, nil)
@@ -27,7 +27,7 @@ func TestRunnerUser(t *testing.T) {
 	p.clock.Advance(time.Minute)
 	facts := func(name string) map[string]string {
 		t.Helper()
-		vm, err := now.Create(ctx, spec(name)) // adopts it, whoever made it
+		vm, err := now.Create(ctx, spec(name)) // adopts it, although the other provider created it
 		noErr(t, "adopt", err)
 		return vm.Facts
 	}

@@ -128,8 +128,8 @@ func TestForgedManifest(t *testing.T) {
 
 func (w world) dir() string { return strings.TrimPrefix(w.url, "file://") }
 
-// TestBomb refuses much in little, on either side, without writing much of it.
-func TestBomb(t *testing.T) {
+// TestCompressionBombsAreRefused: small input that expands to very much is refused on both sides before much of it is written.
+func TestCompressionBombsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.vm(t)

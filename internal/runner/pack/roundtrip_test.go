@@ -135,7 +135,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-func TestKeep(t *testing.T) {
+func TestKeptFoldersArePackedUpToALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before, after := w.vm(t), w.vm(t)

@@ -16,8 +16,8 @@ import (
 const much = `echo 1 > 1; git add 1; git commit -qm 1; echo 2 > 2; git stash -q -u; echo s > s; git add s; rm gone; echo w >> README
 	git branch other; mkdir deep; echo u > deep/u; mkdir -p ../.claude/projects/p; echo s > ../.claude/projects/p/s.jsonl; mkdir node_modules; echo j > node_modules/j`
 
-// TestCut truncates a stream at many places: the checkout stays unchanged, and the complete stream works.
-func TestCut(t *testing.T) {
+// TestTruncatedStreamChangesNothing truncates a stream at many places: the checkout stays unchanged, and the complete stream works.
+func TestTruncatedStreamChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before, after := w.vm(t), w.vm(t)
@@ -44,8 +44,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestKilled kills the process that puts the work back before each of its steps, and does it again.
-func TestKilled(t *testing.T) {
+// TestKilledUnpackingIsRepeated kills the process that restores the work before each of its steps, and runs it again.
+func TestKilledUnpackingIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before, after := w.vm(t), w.vm(t)

@@ -31,7 +31,7 @@ func TestLend(t *testing.T) {
 		taken  bool
 	}{
 		"a new folder":                      {path: "config/test/key.pem"},
-		"beside what there is":              {path: "dir/key"},
+		"next to existing files":            {path: "dir/key"},
 		"again":                             {script: "mkdir config; echo old > config/key; chmod 444 config/key", path: "config/key"},
 		"the repository's own file":         {path: "README", taken: true},
 		"the repository's own folder":       {path: "dir", taken: true},
@@ -183,6 +183,6 @@ func TestCheckSkipsAndTakesMany(t *testing.T) {
 	}
 	spec.Commands = []work.CheckCommand{{Name: "test", Command: "true"}}
 	if _, done, _, err := checked(t, t.TempDir(), spec); err != nil || !done.OK {
-		t.Errorf("nobody asks what changed: %+v, %v", done, err)
+		t.Errorf("no commands depend on changes: %+v, %v", done, err)
 	}
 }

@@ -78,7 +78,7 @@ func largeCheckout(t *testing.T, url string) string {
 		t.Fatal(err)
 	}
 	if !at.LargeFiles {
-		t.Error("nobody notices that the checkout has large files")
+		t.Error("the checkout's large files were not noticed")
 	}
 	return dir
 }

@@ -238,7 +238,7 @@ func TestRebase(t *testing.T) {
 		conflicts []string
 		notes     int
 	}{
-		"nothing of ours": {script: "true", ok: true},
+		"nothing of errand's": {script: "true", ok: true},
 		"moves over": {
 			script: "echo x > new; git add new; git commit -qm One; git commit -q --allow-empty -m Empty; echo y > new; git commit -qam Two",
 			ok:     true, subjects: "One\nEmpty\nTwo",

@@ -44,8 +44,8 @@ const (
 	short = "event: response.incomplete\n" + `data: {"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"}}}` + "\n\n"
 )
 
-// TestEnds: exit codes and final messages equal those of the real program.
-func TestEnds(t *testing.T) {
+// TestEndsLikeTheRealProgram: exit codes and final messages equal those of the real program.
+func TestEndsLikeTheRealProgram(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		events, prompt string

@@ -119,7 +119,7 @@ func TestLFSRefusals(t *testing.T) {
 		status   int
 		code     int // of the one object
 	}{
-		"nobody uploads":     {"", `{"operation":"upload",` + object + `}`, http.StatusUnauthorized, 0},
+		"anonymous upload":   {"", `{"operation":"upload",` + object + `}`, http.StatusUnauthorized, 0},
 		"a reader uploads":   {"rob", `{"operation":"upload",` + object + `}`, http.StatusForbidden, 0},
 		"a reader downloads": {"rob", `{"operation":"download",` + object + `}`, http.StatusOK, http.StatusNotFound},
 		"no JSON":            {"alice", `{`, http.StatusUnprocessableEntity, 0},

@@ -58,8 +58,8 @@ func TestRefusedOrders(t *testing.T) {
 	}
 }
 
-// TestUnique: the name of a server is the key that makes an order safe to repeat.
-func TestUnique(t *testing.T) {
+// TestServerNamesAreUnique: the name of a server is the key that makes an order safe to repeat.
+func TestServerNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	sv := w.create(t, "vm-1")
@@ -106,8 +106,8 @@ func TestAddressesRunOut(t *testing.T) {
 	}
 }
 
-// TestStock: deleted servers can be ordered again; the availability in the list of types may be false.
-func TestStock(t *testing.T) {
+// TestDeletedServersReturnToStock: deleted servers can be ordered again; the availability in the list of types may be false.
+func TestDeletedServersReturnToStock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.SetStock("cx43", "fsn1", 1)

@@ -42,8 +42,8 @@ func TestFaultsFalsifyAnswers(t *testing.T) {
 	}
 }
 
-// TestTwin: an order may be executed twice.
-func TestTwin(t *testing.T) {
+// TestOrdersMayBeExecutedTwice: an order may be executed twice.
+func TestOrdersMayBeExecutedTwice(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	res, _, err := w.client.Server.Create(t.Context(), w.opts("vm-1"))

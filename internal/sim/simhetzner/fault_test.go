@@ -61,8 +61,8 @@ func TestFaultedOrders(t *testing.T) {
 	}
 }
 
-// TestHang: the request ends with the client's timeout, with or without an effect.
-func TestHang(t *testing.T) {
+// TestHangingRequestsTimeOut: the request ends with the client's timeout, with or without an effect.
+func TestHangingRequestsTimeOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fault(t, simhetzner.Fault{Method: "POST", Path: "^/servers$", Hang: true, After: true, Count: 1})

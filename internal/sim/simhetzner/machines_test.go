@@ -165,8 +165,8 @@ func TestBootFails(t *testing.T) {
 	}
 }
 
-// TestVanish: a server is deleted without the API, and another one shuts down without a request.
-func TestVanish(t *testing.T) {
+// TestServersEndWithoutTheAPI: a server is deleted without the API, and another one shuts down without a request.
+func TestServersEndWithoutTheAPI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	sv := w.create(t, "vm-1")

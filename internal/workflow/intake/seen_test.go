@@ -14,8 +14,8 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 )
 
-// TestSeen: an agent only gets text by trusted people from other issues.
-func TestSeen(t *testing.T) {
+// TestOnlyTrustedTextOfOtherIssuesIsSeen: an agent only gets text by trusted people from other issues.
+func TestOnlyTrustedTextOfOtherIssuesIsSeen(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	theirs, err := w.Ada.OpenIssue(workflowtest.RepoName, simgithub.NewIssue{Title: "By a writer", Body: "Words <!-- hidden --> and " + workflowtest.Secret + "."})

@@ -10,9 +10,9 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestDenied: commands and protected paths become rules that every adapter accepts, except for exceptions from the
+// TestDeniedCommandsBecomeRules: commands and protected paths become rules that every adapter accepts, except for exceptions from the
 // protection.
-func TestDenied(t *testing.T) {
+func TestDeniedCommandsBecomeRules(t *testing.T) {
 	t.Parallel()
 	s := settings.Settings{Deny: []string{"terraform apply"}, Gate: settings.Gate{Protected: []string{"secret", "x/{a,b}"}}}
 	steps := &Steps{Gate: settings.Gate{Protected: []string{"deploy/**"}}}
@@ -47,9 +47,9 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestCallable: the list of permitted commands always has the common commands, and is empty if all commands are
+// TestCommonCommandsArePermitted: the list of permitted commands always has the common commands, and is empty if all commands are
 // permitted.
-func TestCallable(t *testing.T) {
+func TestCommonCommandsArePermitted(t *testing.T) {
 	t.Parallel()
 	if got := callable(settings.Settings{Shell: settings.Shell{All: true}}); got != nil {
 		t.Errorf("any: %v", got)

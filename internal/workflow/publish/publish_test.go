@@ -217,8 +217,8 @@ func TestRebaseOntoPushedCommits(t *testing.T) {
 		theirs   map[string]string
 		conflict []string
 	}{
-		"beside":   {map[string]string{"theirs.txt": "t\n"}, nil},
-		"conflict": {map[string]string{"slug.go": "package slug\n\n// theirs\n"}, []string{"slug.go"}},
+		"in other files": {map[string]string{"theirs.txt": "t\n"}, nil},
+		"conflict":       {map[string]string{"slug.go": "package slug\n\n// theirs\n"}, []string{"slug.go"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,7 +33,7 @@ func TestCgroupParents(t *testing.T) {
 			groups: "4:memory:/docker/1/a\n", mounts: "36 31 0:34 /docker/1 M ro - cgroup cgroup rw,memory\n", want: []string{"M/a"},
 		},
 		"version 1 of somebody else": {groups: "4:memory:/docker/12\n", mounts: "36 31 0:34 /docker/1 M rw - cgroup cgroup rw,memory\n"},
-		"beside errand's service": {
+		"next to errand's service": {
 			groups: "0::/system.slice/errand.service\n", mounts: v2,
 			enabled: map[string]string{"system.slice": "cpu memory pids\n", "system.slice/errand.service": "\n"}, want: []string{"M/system.slice"},
 		},

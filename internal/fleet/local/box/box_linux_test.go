@@ -92,9 +92,9 @@ func write(t *testing.T, dir string) {
 	}
 }
 
-// TestDescendants starts a grandchild whose name looks like the end of the name
+// TestDescendantsWithMisleadingNames starts a grandchild whose name looks like the end of the name
 // field in /proc.
-func TestDescendants(t *testing.T) {
+func TestDescendantsWithMisleadingNames(t *testing.T) {
 	t.Parallel()
 	odd := filepath.Join(t.TempDir(), "x) S 1 (")
 	sleep, err := exec.LookPath("sleep")
