@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestCapsOnMoneyAndTokens: of the caps of a task, on money and on tokens, each one holds, and is named.
+// TestCapsOnMoneyAndTokens: each of a task's caps, on money and on tokens, is enforced and named.
 func TestCapsOnMoneyAndTokens(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

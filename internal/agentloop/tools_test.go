@@ -171,7 +171,7 @@ func TestShellStops(t *testing.T) {
 	wait(t, "the child's end", func() bool { return !running(pid) })
 }
 
-// running reports whether a process is there and is not only waiting to be collected.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

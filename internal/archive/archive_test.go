@@ -108,7 +108,7 @@ func TestTranscriptAfterCrash(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tr = reopen(t, d, "7-1-1") // the follower goes on from an earlier line
+	tr = reopen(t, d, "7-1-1") // the follower continues from an earlier line
 	add(t, tr, line(1, "one"))
 	add(t, tr, line(2, "two"))
 	add(t, tr, line(3, "three"))

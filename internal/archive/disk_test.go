@@ -118,7 +118,8 @@ func checkArchives(t *testing.T, d *archive.Dir, dir string) {
 	}
 }
 
-// TestPowerCut: files that were reported as saved are complete after a power cut, because their VM may be gone by then.
+// TestPowerCut: files that were reported as saved are complete after a power cut, because their VM may have been
+// deleted by then.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	disktest.Run(t, disktest.Disk{Play: saveAll, Check: savedAll})
@@ -302,7 +303,7 @@ func TestFullDisk(t *testing.T) {
 			}
 		}
 		seq := int64(0)
-		for err = nil; err == nil; { // what is left of the file's last block
+		for err = nil; err == nil; { // the rest of the file's last block
 			seq++
 			err = tr.Add(runlog.Line{Seq: seq, Text: text}, nil)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/buildtest"
 )
 
-// TestProgram: a program is linked once, copied each time, and a copy that a test changes is nobody else's.
+// TestProgram: a program is linked once and copied each time; a test that changes its copy does not affect others.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	var shared os.FileInfo

@@ -162,7 +162,7 @@ func checkMarkup(t *testing.T, tags, got string) int {
 
 var person = regexp.MustCompile(`(?:^|[^A-Za-z0-9_` + "`" + `\x00])@([A-Za-z0-9][A-Za-z0-9-]*)`)
 
-// checkMentions lets a comment name those who have to act, once each, and nobody else.
+// checkMentions checks that a comment mentions only people who have to act, each once.
 func checkMentions(t *testing.T, seen, got string, addressed []string) {
 	t.Helper()
 	named := map[string]int{}

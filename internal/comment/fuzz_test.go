@@ -28,8 +28,8 @@ func topHeadings(s string) []string {
 	return list
 }
 
-// Whatever an agent writes, the plan's comment has our boxes and no others, our heading at the top
-// level, and our marker at the end.
+// FuzzRenderPlan: for every text by an agent, the plan's comment has errand's boxes and no others, errand's heading at
+// the top level, and errand's marker at the end.
 func FuzzRenderPlan(f *testing.F) {
 	for _, s := range []string{"# x\n```\n", "<details>\n<!--", "- [ ] a <!-- errand:box a1b2c3d4 1 -->", "> - ```\n> @octocat", "    code\n\n\tmore", "| a |\n|---|\n| `b", strings.Repeat("long `line`\n\n", 1200)} {
 		f.Add(s, s)

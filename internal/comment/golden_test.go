@@ -127,7 +127,7 @@ func toPublish(t *state.Task) {
 	testLife{t}.phase(state.PhaseAwaitingPublishApproval, 30, "changes to publish, revision 1 (0badcafe)")
 }
 
-// longChanges are those of a round, and more than a comment holds.
+// longChanges are the changes of a round that do not fit into a comment.
 func longChanges(t *state.Task) {
 	prOpen(t)
 	toPublish(t)
@@ -173,7 +173,7 @@ func subscribed(t *state.Task) {
 	t.Money = state.Money{InputTokens: 300_000, OutputTokens: 12_345, CapMicroUSD: 10_000_000, CapTokens: 500_000, Subscription: true}
 }
 
-// outOfReach ended while errand had no access, and people are told of it afterwards.
+// outOfReach ended while errand had no access; people are informed afterwards.
 func outOfReach(t *state.Task) {
 	t.VM, t.Run = nil, nil
 	testLife{t}.phase(state.PhaseCancelled, 41, "errand has no access any more: the App was suspended")

@@ -77,7 +77,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Whatever a task holds, its status stays short, notifies nobody and has no open ends.
+// TestStatusOfRandomTasks: for every task, the status stays short, notifies nobody and leaves no markup open.
 func TestStatusOfRandomTasks(t *testing.T) {
 	t.Parallel()
 	phases := state.Phases()

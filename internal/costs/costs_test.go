@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTwoMeters: the bill is what a few lines of arithmetic say.
+// TestTwoMeters: the bill equals the result of a few lines of arithmetic.
 func TestTwoMeters(t *testing.T) {
 	t.Parallel()
 	for _, g := range Generators() {
@@ -18,7 +18,7 @@ func TestTwoMeters(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := DefaultSetting()
-			got, err := Simulate(trace, s, Policies()[:4]) // a month's price bounds what is always on
+			got, err := Simulate(trace, s, Policies()[:4]) // a month's price limits the cost of VMs that are always on
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestPlayByHand(t *testing.T) {
 		imageHours   int64
 		half, slower time.Duration
 	}{
-		// Images are paid for by the started hour, from when they are there until the next VM has booted.
+		// Images are paid for by the started hour, from their creation until the next VM has booted.
 		"at once":  {Policies()[1], 4, 3, 1 + 2 + 2, time.Minute, time.Minute},
 		"archive":  {Policies()[2], 1 + 2, 2, 0, time.Second, 80 * time.Second},
 		"snapshot": {Policies()[3], 1 + 2, 2, 2 + 1, time.Second, time.Minute},

@@ -58,8 +58,8 @@ func inSlowShop(t *testing.T, takes time.Duration, change func(*fleet.Config)) (
 	return f, s, st
 }
 
-// TestVMIsDeletedByOneCallerAtATime: the poller, which deletes whatever has ended, leaves alone a VM that a task is
-// deleting at the moment, and a task waits for the poller.
+// TestVMIsDeletedByOneCallerAtATime: the poller, which deletes ended VMs, skips a VM that a task is deleting, and a
+// task waits for the poller.
 func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(f *fleet.Fleet, s *store.Store, server string) error{

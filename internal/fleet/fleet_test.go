@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestVMLifecycle goes through everything that a task does with its VM.
+// TestVMLifecycle covers all operations of a task on its VM.
 func TestVMLifecycle(t *testing.T) {
 	t.Parallel()
 	_, private, err := ed25519.GenerateKey(rand.Reader)

@@ -57,7 +57,7 @@ func TestIdleTimeout(t *testing.T) {
 					t.Errorf("got booked %+v", l.booked)
 				}
 				l.mu.Unlock()
-				// What was silent is remembered for as long as the silence lasted, which a slow machine may sleep away.
+				// The silent provider is refused for as long as its silence lasted. On a slow machine, that time may have passed.
 				for first = call(); first.StatusCode == http.StatusOK && t.Context().Err() == nil; first = call() {
 					_, _ = io.Copy(io.Discard, first.Body) // cut off as well
 				}

@@ -19,7 +19,7 @@ func TestLongRetryAfterIsDropped(t *testing.T) {
 		api    modelapi.API
 		status int
 		after  string
-		want   string // told to the program
+		want   string // sent to the program
 		limit  time.Duration
 	}{
 		"an hour, obeyed":          {modelapi.OpenAI, 429, "3600", "", time.Hour},

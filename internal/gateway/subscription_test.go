@@ -28,7 +28,7 @@ type subscriptionEnd struct {
 	mu      sync.Mutex
 	calls   []*http.Request
 	bodies  []string
-	access  string // what is taken
+	access  string // the accepted token
 	refresh string
 	n       int  // renewals
 	down    bool // renewals fail

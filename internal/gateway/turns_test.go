@@ -21,7 +21,7 @@ func TestTurnsAreLimited(t *testing.T) {
 			books := &ledger{}
 			w := newVMEnd(t, task, func(c *Config) { c.Ledger = books })
 			token := gatewaytest.Bearer(runToken)
-			for range 2 { // what is no call of the model is no turn
+			for range 2 { // other requests are not turns
 				if code, _ := send(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
 					t.Fatalf("list of models: got %d", code)
 				}

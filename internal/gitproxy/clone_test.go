@@ -24,7 +24,7 @@ type gitForge struct {
 	mu     sync.Mutex
 	token  string
 	posted func()       // is called before a fetch's second request is judged
-	large  http.Handler // answers what is not git's own, if anything does
+	large  http.Handler // answers requests other than git's, if set
 	seen   []string
 }
 

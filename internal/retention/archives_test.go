@@ -17,7 +17,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// TestPruneArchives: what a dead process wrote and no task names goes, once nobody can be about to name it.
+// TestPruneArchives: files of a dead process that no task refers to are deleted once no process can be about to refer
+// to them.
 func TestPruneArchives(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

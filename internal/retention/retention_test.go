@@ -18,8 +18,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// TestTranscriptsAreKeptAsLongAsConfigured: keep.transcripts decides, for whole files and what a process
-// that died left of one that it was shortening.
+// TestTranscriptsAreKeptAsLongAsConfigured: keep.transcripts applies to whole files and to the temporary file of a
+// process that was killed while it shortened one.
 func TestTranscriptsAreKeptAsLongAsConfigured(t *testing.T) {
 	t.Parallel()
 	dir, now := t.TempDir(), time.Now()

@@ -182,7 +182,7 @@ func TestReadOutputIsFreed(t *testing.T) {
 			t.Fatalf("%d bytes are allocated with nothing unread", got)
 		}
 	}
-	r.write(strings.Repeat("x", 12<<20)) // nobody reads
+	r.write(strings.Repeat("x", 12<<20)) // without a reader
 	r.bound()
 	if got := r.allocated(); got > r.limits.kept+freeStep {
 		t.Errorf("%d bytes are allocated after a flood", got)

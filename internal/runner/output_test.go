@@ -15,8 +15,8 @@ import (
 	"github.com/errand-bot/errand/internal/runner"
 )
 
-// hastyCommand has the test binary be an agent program that does not wait for its output, as node programs do on a pipe: it
-// writes a line of so many bytes, drops what is not taken at once, and exits.
+// hastyCommand makes the test binary an agent program that does not wait for its output, as Node.js programs do on a
+// pipe: it writes a line of the given number of bytes, drops bytes that are not accepted immediately, and exits.
 const hastyCommand = "hasty-writer"
 
 func writeHastily(size string) {

@@ -77,7 +77,7 @@ func TestHookOnFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		tool   string
 		input  map[string]any
-		refuse string // what is named as the reason, empty if it is not refused
+		refuse string // the reason for the refusal, empty if it is allowed
 		leave  bool   // it is given where leave is asked for
 	}{
 		"writes inside":         {"Write", map[string]any{"file_path": filepath.Join(work, "a")}, "", true},

@@ -23,8 +23,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// TestSummaries: what a task has come to is written when it turns, and at the start if that was missed; a task that
-// turned longer ago than transcripts are kept gets none.
+// TestSummaries: a task's summary is written after a change of phase, and at startup if that was missed. A task whose
+// last change is older than the retention of transcripts gets none.
 func TestSummaries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,8 +90,8 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
-// TestTranscriptsOfStoppedRunsEnd: a run that was stopped while its VM was gone, or whose end errand had not read when it
-// died, has an end in its transcript all the same: once, and not where nothing was written.
+// TestTranscriptsOfStoppedRunsEnd: the transcript of a run that was stopped while its VM was gone, or whose end was not
+// read before errand was killed, still gets one end. A run without a transcript gets none.
 func TestTranscriptsOfStoppedRunsEnd(t *testing.T) {
 	t.Parallel()
 	files, err := archive.Open(t.TempDir(), func(s string) string { return s })

@@ -18,7 +18,7 @@ func TestRefusal(t *testing.T) {
 	for name, test := range map[string]struct {
 		err   error
 		limit string
-		waits string // what is waited for says this
+		waits string // part of the wait's detail
 	}{
 		"the task's hours":  {err: noVM(&vm.LimitError{Limit: vm.LimitVMHours, Reason: "its 6 hours are used"}), limit: vm.LimitVMHours},
 		"the day's money":   {err: noVM(&vm.LimitError{Limit: vm.LimitVMsDay, Reason: "today's money is used"}), limit: vm.LimitVMsDay},

@@ -221,7 +221,7 @@ func TestEnsureEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfAVMAreLimited: a VM may have a limited number of connections, whatever replaces the runner's end there; the
+// TestConnectionsOfAVMAreLimited: a VM may have a limited number of connections, even if another program replaces the runner's end there; the
 // next one is served when one ends.
 func TestConnectionsOfAVMAreLimited(t *testing.T) {
 	t.Parallel()

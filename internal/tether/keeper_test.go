@@ -33,7 +33,7 @@ func TestEnsureReturnsTheError(t *testing.T) {
 		timer := time.NewTimer(time.Millisecond)
 		<-timer.C
 	}
-	// Whoever waits is told, not only the first one.
+	// Every caller gets the error, not only the first one.
 	for range 3 {
 		if err := k.Ensure(ctx, tether.Peer{VM: "a"}); !errors.Is(err, gone) {
 			t.Fatalf("got %v, want %v", err, gone)

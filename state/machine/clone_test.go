@@ -83,7 +83,7 @@ func modify(v reflect.Value) {
 	}
 }
 
-// TestClone: a copy is equal, and nothing that is done to it is seen in what it was made of.
+// TestClone: a copy is equal, and changes to it do not affect the original.
 func TestClone(t *testing.T) {
 	t.Parallel()
 	var from state.Task

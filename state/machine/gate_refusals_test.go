@@ -14,7 +14,7 @@ func TestRetryAfterGateRefusal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		order state.Order
 		want  state.JobKind
-		told  int // refusals that the next run hears of
+		told  int // refusals in the next run's prompt
 	}{
 		"retry":        {state.Order{Verb: state.VerbRetry}, state.JobCollect, 0},
 		"on a new VM":  {state.Order{Verb: state.VerbRetry, Fresh: true}, state.JobLaunch, 2},

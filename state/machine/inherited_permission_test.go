@@ -7,8 +7,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestJobsInheritPermissionOfTheirEvent: what GitHub said about a sender goes to the jobs of that one event that decide
-// by it, and to nothing that comes later.
+// TestJobsInheritPermissionOfTheirEvent: a sender's permission, as read from GitHub, is passed to the jobs of that
+// event that depend on it, and to no later ones.
 func TestJobsInheritPermissionOfTheirEvent(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

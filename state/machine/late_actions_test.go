@@ -57,7 +57,7 @@ func TestLateTriggersStartNothing(t *testing.T) {
 					t.Errorf("mention %v: got life %d, phase %s", mention, l.task.Gen, l.task.Phase)
 				}
 				if mention && !c.want {
-					l.want(state.PhaseCancelled, state.JobPost, state.JobReact) // told so
+					l.want(state.PhaseCancelled, state.JobPost, state.JobReact) // a reply says so
 				}
 			}
 		})

@@ -57,7 +57,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	l.approve()
 	l.want(state.PhaseImplementing, state.JobCommit)
 
-	// Somebody pushed meanwhile: what comes of the rebase is not what was approved.
+	// Somebody pushed in the meantime: the rebased commits are not those that were approved.
 	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H", Tree: "t-ref1"}}})
 	l.want(state.PhaseImplementing, state.JobMove)
 	l.do(event.Event{Run: l.task.Work.Run, Payload: event.BranchAhead{Head: "theirs"}})
@@ -81,7 +81,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 		t.Error("got an obsolete diff posted, want none")
 	}
 
-	// Nobody wants it after all: nothing is published, and the work is kept.
+	// Nobody approves the changes in time: nothing is published, and the work is kept.
 	l.launch()
 	l.end(state.RunResult{Outcome: "done"})
 	l.collect("ref3")
@@ -93,7 +93,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	}
 }
 
-// The hash by which people name changes is that of their data, not only of what is shown of it.
+// TestHashOfChangesCoversData: the hash of changes covers all of their data, not only the displayed part.
 func TestHashOfChangesCoversData(t *testing.T) {
 	t.Parallel()
 	base := state.Plan{Kind: state.PlanPublish, Revision: 1, Text: "+x", Publish: &state.Changes{Digest: "d", Tree: "t"}}

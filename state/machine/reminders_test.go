@@ -35,7 +35,7 @@ func TestUnapprovedPlanIsRemindedAndExpires(t *testing.T) {
 	l.want(state.PhaseCancelled, state.JobPost, state.JobRelease)
 }
 
-// TestCommentBeforePlanIsPosted shows that they are not left lying once the plan is there.
+// TestCommentBeforePlanIsPosted: comments made before the plan is posted are handled once it is posted.
 func TestCommentBeforePlanIsPosted(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

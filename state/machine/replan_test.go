@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestReplanAfterRefusalKeepsCheckoutPosition: what was built before people ask for a new plan does not count any more, while where the
-// VM's checkout is stays known until a run puts it elsewhere: the VM may be suspended before.
+// TestReplanAfterRefusalKeepsCheckoutPosition: work from before a request for a new plan no longer counts, but the
+// position of the VM's checkout is kept until a run changes it, because the VM may be suspended before.
 func TestReplanAfterRefusalKeepsCheckoutPosition(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]settings.PlanMode{"no plans": settings.PlanNone, "one plan": settings.PlanOneStep, "two plans": ""} {

@@ -73,7 +73,7 @@ func TestReplanReasonReachesAgentOnce(t *testing.T) {
 		"before a plan, not listed yet": {why: "the API has changed", queued: true, want: 1},
 		"before a plan, listed":         {why: "the API has changed", queued: true, listed: true},
 		"after a plan, not listed yet":  {why: "the API has changed", want: 1},
-		"after a plan, listed":          {why: "the API has changed", listed: true, want: 1}, // the prompt has it there alone
+		"after a plan, listed":          {why: "the API has changed", listed: true, want: 1}, // the prompt contains it only there
 		"without a reason":              {},
 	} {
 		t.Run(name, func(t *testing.T) {

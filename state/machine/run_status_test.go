@@ -51,8 +51,8 @@ func TestGatewayReasonReplacesMessage(t *testing.T) {
 	}
 }
 
-// TestUnfinishedAnswers: a run whose last answer has no end did not succeed, whatever its program says; one that the model
-// answered again afterwards, or that said by errand's tools what it concluded, did.
+// TestUnfinishedAnswers: a run whose last answer is incomplete did not succeed, whatever its program reports. A run
+// that the model answered again afterwards, or that reported its conclusion by errand's tools, did.
 func TestUnfinishedAnswers(t *testing.T) {
 	t.Parallel()
 	ends := func(kind state.WaitKind) event.Event {

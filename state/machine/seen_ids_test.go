@@ -8,7 +8,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// TestAnsweredFeedbackStaysSeen: what a round has answered is not taken up again because others wrote much meanwhile.
+// TestAnsweredFeedbackStaysSeen: feedback that a round has answered is not gathered again, even after many comments by
+// others.
 func TestAnsweredFeedbackStaysSeen(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{TaskComments: state.TaskComments{SeenIDs: []string{"thread:1:2"}}}

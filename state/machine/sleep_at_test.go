@@ -10,9 +10,10 @@ import (
 	"github.com/errand-bot/errand/state/vm"
 )
 
-// TestSleepAtMatchesTheStateMachine: when a task lets its VM sleep is what SleepAt says, by which costs are simulated, and both are what a
-// person works out. Every VM was created at 09:00:00, and each span that began costs 7,000 millionths. The margin is
-// five minutes, or a quarter of a short span; it is longer if suspending takes long.
+// TestSleepAtMatchesTheStateMachine: the state machine suspends VMs at the time returned by SleepAt, which the cost
+// simulation uses; the expected times were calculated by hand. Every VM was created at 09:00:00, and each started span
+// costs 7,000 millionths. The margin is five minutes, or a quarter of a short span; it is longer if suspending takes
+// long.
 func TestSleepAtMatchesTheStateMachine(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -85,7 +86,7 @@ func march(t *testing.T, text string) time.Time {
 	return time.Date(2026, 3, day, hour, minute, second, 0, time.UTC)
 }
 
-// TestSlowVMsAreSuspendedEarlier: a VM whose image takes long is suspended so early that the image is there
+// TestSlowVMsAreSuspendedEarlier: a VM whose image takes long is suspended early enough for the image to be complete
 // before the next span begins.
 func TestSlowVMsAreSuspendedEarlier(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestSubscriptionHasNoDollarCap: what is asked on a subscription meets caps on tokens only, and there are no dollars to raise.
+// TestSubscriptionHasNoDollarCap: model calls on a subscription only count towards caps on tokens, and there is no cap
+// in dollars to raise.
 func TestSubscriptionHasNoDollarCap(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestNeededSavedWorkIsKept: what a run waits to take over is not deleted although it is old, until a VM has it.
+// TestNeededSavedWorkIsKept: saved work that a run is waiting to restore is not deleted, however old, until a VM has
+// it.
 func TestNeededSavedWorkIsKept(t *testing.T) {
 	t.Parallel()
 	keep := DefaultPolicy().KeepAsleep

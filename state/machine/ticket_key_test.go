@@ -9,8 +9,8 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// TestAnswerIsNotATicketKey: what a person answers is a sentence; the job start looks for the key in
-// it, as in everything else that people said.
+// TestAnswerIsNotATicketKey: a person's answer is a sentence; the job start searches it for the key, like all other
+// text by people.
 func TestAnswerIsNotATicketKey(t *testing.T) {
 	t.Parallel()
 	task := &state.Task{

@@ -154,7 +154,7 @@ func TestJobKeys(t *testing.T) {
 	s.mustApply(t, spelled(task1, "", "status/s"), Ack{})
 	wantLive(t, s, task1, "s:claimed:1 s:queued:0")
 
-	// Given back, it does what the one behind it would.
+	// Returned for a retry, it replaces the job behind it.
 	if err := s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Error: "limit", Retry: s.time().Add(time.Second)}); err != nil {
 		t.Fatal(err)
 	}

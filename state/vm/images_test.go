@@ -91,7 +91,7 @@ func TestImagesAreBookedOnce(t *testing.T) {
 	s.advance(5 * time.Hour)
 	s.imagesCost(t, "its size is not known", 4*hour, 4*hour)
 	known := unknown
-	known.MicroHour, known.CreatedAt = hour, s.time() // whatever the provider says now
+	known.MicroHour, known.CreatedAt = hour, s.time() // although the provider reports other values now
 	s.bookImages(t, true, known)
 	s.imagesCost(t, "from its beginning", 9*hour, 9*hour)
 	s.bookImages(t, true, unknown)
@@ -122,7 +122,7 @@ func TestImagesCountTowardsCaps(t *testing.T) {
 				t.Errorf("another hour: got error %v", err)
 			}
 			s.refuses(t, cloudIntent("b", firstTask), caps, limit)
-			s.bookImages(t, true) // what is deleted was paid for
+			s.bookImages(t, true) // deleted images were paid for
 			s.refuses(t, cloudIntent("b", firstTask), caps, limit)
 		})
 	}

@@ -95,11 +95,11 @@ func TestCapOnVMs(t *testing.T) {
 		t.Errorf("got reason %q", got.Reason)
 	}
 	s.vmEvent(t, "a", Event{Kind: End, Why: "done"})
-	s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMs) // it is paid for, and counts in the account's limit, until it is gone
+	s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMs) // it is paid for, and counts towards the account's limit, until it is deleted
 	s.vmEvent(t, "a", Event{Kind: Deleted})
 	s.intend(t, Intent{Name: "free", Owner: "x"}, caps)
 	s.refuses(t, Intent{Name: "free2", Owner: "x"}, caps, LimitVMs)
-	s.vmEvent(t, "free", Event{Kind: Fail, Why: "crashed"}) // what is left of a box takes no place
+	s.vmEvent(t, "free", Event{Kind: Fail, Why: "crashed"}) // the remains of a box do not count towards the limit
 	s.intend(t, Intent{Name: "free2", Owner: "x"}, caps)
 }
 
@@ -270,7 +270,7 @@ func TestCheckFindsBadVMs(t *testing.T) {
 	}
 }
 
-// billOf returns what the VMs of a task have cost until a time. It outlives their rows.
+// billOf returns the cost of a task's VMs until a time, also after their rows are deleted.
 func billOf(ctx context.Context, s *Rows, task state.TaskKey, at time.Time) (bill Bill, err error) {
 	err = s.viewRoster(ctx, func(r kv.Reader, o *roster) (err error) {
 		bill, err = s.taskBill(r, o, task, at)

@@ -59,7 +59,7 @@ func TestHeavyReal(t *testing.T) {
 	})
 }
 
-// TestRetriesAreReported shows a run that waits for the model, and goes on when it answers.
+// TestRetriesAreReported: each retry of a model call is an event with its reason and delay.
 func TestRetriesAreReported(t *testing.T) {
 	t.Parallel()
 	h := simHarness(t)

@@ -78,7 +78,8 @@ func wrappers() map[string]string {
 	return m
 }
 
-// A command counts only where GitHub shows its line as a line of a paragraph that stands in nothing else.
+// TestCommandsInMarkupAreIgnored: a command only counts if GitHub shows its line as part of a paragraph at the top
+// level.
 func TestCommandsInMarkupAreIgnored(t *testing.T) {
 	t.Parallel()
 	// Here a base counts, though a command does not: the text is the writer's own.

@@ -38,7 +38,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// lib is where the runner's programs lie, which nobody has made yet.
+// lib is the directory of the runner's programs. It does not exist yet.
 func (p *place) lib() string { return filepath.Join(p.records, "..", "lib") }
 
 func (p *place) write(path, content string) {
@@ -185,7 +185,7 @@ func TestDeadMan(t *testing.T) {
 			for pid, proc := range test.procs {
 				uid, parent := proc[2], proc[3]
 				if me == root && uid == me && strings.Contains(name, "pretends") {
-					uid = "1000" // as root, nobody pretends
+					uid = "1000" // as root, another user has to pretend
 				}
 				p.write(filepath.Join(p.proc, pid, "cmdline"), proc[0]+"\x00")
 				p.write(filepath.Join(p.proc, pid, "comm"), proc[1]+"\n")

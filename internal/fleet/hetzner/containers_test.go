@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestContainersReachTheTether: what the first boot lets containers reach is where a VM's end of the tether listens.
+// TestContainersReachTheTether: the address that the first boot opens to containers is the one on which the VM's end of
+// the tether listens.
 func TestContainersReachTheTether(t *testing.T) {
 	t.Parallel()
 	conf, err := os.ReadFile("../cloudinit/files/containers.conf")

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
-// TestDecideState: what a server's status means, by its actions, newest first.
+// TestDecideState: the meaning of a server's status, given its actions, newest first.
 func TestDecideState(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)

@@ -78,7 +78,7 @@ func end(t *testing.T, p *local.Provider, name string) {
 	}
 }
 
-// spoilKey shows that nobody can log in while the host key is none, and that it ends with that.
+// spoilKey checks that no login is possible while the host key is invalid, and that logins work again afterwards.
 func spoilKey(t *testing.T, vm fleet.VM, client ssh.Signer, disk string) {
 	t.Helper()
 	path := filepath.Join(disk, "ssh", "ssh_host_ed25519_key")

@@ -59,7 +59,7 @@ func TestIsolation(t *testing.T) {
 		"host's kernel": {kinds: own, want: "no", line: "f=/proc/sys/kernel/core_pattern; v=$(cat $f); (echo \"$v\" >$f) 2>/dev/null && echo written || echo no"},
 		"host's kernel from a user namespace": {kinds: own, want: "no",
 			line: "f=/proc/sys/kernel/core_pattern; v=$(cat $f); (echo \"$v\" | unshare -Ur tee $f) >/dev/null 2>&1 && echo written || echo no"},
-		// But for the box's own queues and process ids, and for what is empty.
+		// Except for the box's own queues and process IDs, and empty files.
 		"nothing of the kernel is writable": {kinds: own, want: "",
 			line: "find /proc -maxdepth 5 '(' -path '/proc/[0-9]*' -o -path /proc/self -o -path /proc/thread-self ')' -prune -o -type f -writable -print 2>/dev/null" +
 				" | grep -v -E '^/proc/(pressure/|keys$|kmsg$|key-users$|timer_list$|sys/fs/mqueue/|sys/kernel/(ns_last_pid|pid_max|auto_msgmni|sem|msg|shm))'"},

@@ -27,7 +27,7 @@ func UnpackUpTo(ctx context.Context, spec UnpackSpec, from io.Reader, n int) err
 	if err != nil {
 		return err
 	}
-	defer func() { // the lock goes with a process, what it staged does not
+	defer func() { // the lock ends with its process, the staged files stay
 		u.dir.staged, u.home.staged = ".git/nothing", ".errand/nothing"
 		leave()
 	}()

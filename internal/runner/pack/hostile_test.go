@@ -43,7 +43,7 @@ func TestRunsNothing(t *testing.T) {
 	if said, err := os.ReadFile(mark); err == nil {
 		t.Fatalf("packing ran:\n%s", said)
 	}
-	// The bytes of files are what they are; no filter made anything of them.
+	// The bytes of files are unchanged: no filter was applied.
 	unpacked(t, after, nil, stream)
 	if said, err := os.ReadFile(mark); err == nil {
 		t.Fatalf("unpacking ran:\n%s", said)

@@ -26,7 +26,7 @@ func TestLeftovers(t *testing.T) {
 		{pid: 1, began: 1}, {pid: 2, parent: 1, began: 50}, {pid: 3, parent: 2, began: 900}, {pid: 4, parent: 3, began: 900}, {pid: 5, parent: 4, began: 901},
 		{pid: 10, parent: 1, began: 500}, {pid: 11, parent: 10, began: 501}, {pid: 12, parent: 11, began: 502}, {pid: 13, parent: 11, began: 502, zombie: true},
 		{pid: 20, parent: 1, began: 600}, {pid: 21, parent: 20, began: 600}, {pid: 22, parent: 1, began: 601}, {pid: 23, parent: 1, began: 60},
-		{pid: 24, parent: 1, began: 700}, // gone since
+		{pid: 24, parent: 1, began: 700}, // has ended since
 		{pid: 30, parent: 1, began: 500}, {pid: 31, parent: 1, began: 700}, {pid: self, parent: 10, began: 800},
 	}
 	whose := func(pid int) (owner, bool) { o, ok := owners[pid]; return o, ok }

@@ -68,7 +68,7 @@ func TestProcess(t *testing.T) {
 				if exit := p.Wait(); exit != test.exit {
 					t.Errorf("exit %+v, want %+v", exit, test.exit)
 				}
-				// The end of the output comes only when nobody has the pipe any more.
+				// The output only ends when no process has the pipe open.
 				_ = output.SetReadDeadline(time.Now().Add(time.Minute))
 				if got, err := io.ReadAll(output); err != nil || string(got) != test.output {
 					t.Errorf("output %q, %v", got, err)

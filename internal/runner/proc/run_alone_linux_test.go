@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What is left holds the other end of the pipe, so that there is no end to read while it lives.
+// TestEndOrphans: leftover processes hold the other end of the pipe, so that it has no end while they live.
 func TestEndOrphans(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], tidyCommand)
@@ -39,7 +39,7 @@ func TestRunAlone(t *testing.T) {
 			var out testWriter
 			err := RunAlone(func() *exec.Cmd {
 				cmd := exec.CommandContext(t.Context(), "sh", "-c", tt.script)
-				cmd.Stdout = &out // a pipe, which whatever is left would hold
+				cmd.Stdout = &out // a pipe, which leftover processes would hold
 				cmd.WaitDelay = 20 * time.Second
 				return cmd
 			})

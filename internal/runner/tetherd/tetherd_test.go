@@ -269,7 +269,7 @@ func TestOnlyWaitingConnectionsCountAsOpen(t *testing.T) {
 	if err != nil || string(body) != "at last" {
 		t.Fatalf("body %q, %v", body, err)
 	}
-	// The connection is kept alive, but nobody waits.
+	// The connection is kept alive, but has no waiting reader.
 	until(t, "it counts as idle", func() bool { return status(t, dir).Open == 0 })
 }
 

@@ -55,7 +55,7 @@ func TestFilterProcessesEndWithGit(t *testing.T) {
 			if err := pipe.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 				t.Fatal(err)
 			}
-			said, err := io.ReadAll(pipe) // its end comes when nobody holds the other side
+			said, err := io.ReadAll(pipe) // it ends when no process holds the other side
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("what the filter left still lives; it said %q", said)
 			} else if err != nil || len(said) == 0 {

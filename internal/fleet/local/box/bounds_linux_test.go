@@ -78,7 +78,7 @@ func TestCgroupParents(t *testing.T) {
 	}
 }
 
-// TestSweepCgroups: what a supervisor that was killed has left is removed, but not what another one is about to use.
+// TestSweepCgroups: groups left by a killed supervisor are removed, but not those that another one is about to use.
 func TestSweepCgroups(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
