@@ -5,7 +5,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 )
 
-// missingPermissions lists what the App's installations do not grant, as it was last read.
+// missingPermissions lists the permissions and events that the App's installations do not grant, as last read.
 func (s *Server) missingPermissions() []admin.Missing {
 	var list []admin.Missing
 	for _, in := range s.forge.CachedInstallations() {
@@ -27,7 +27,7 @@ func missingOf(in forge.Installation, account string) []admin.Missing {
 	return list
 }
 
-// logMissingPermissions logs what the App does not ask for, and what its installations do not grant.
+// logMissingPermissions logs the permissions and events that the App does not request or its installations do not grant.
 func (s *Server) logMissingPermissions(me forge.App) {
 	list := s.missingPermissions()
 	if itself := missingOf(forge.Installation{Permissions: me.Permissions, Events: me.Events}, "the App's own settings"); len(itself) > 0 {

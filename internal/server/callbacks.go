@@ -8,7 +8,7 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// makeCallbacks answers what agents say through errand's tools.
+// makeCallbacks returns the service that answers agents' calls of errand's tools.
 func (s *Server) makeCallbacks() *callback.Service {
 	return callback.New(callback.Config{
 		Store: s.store, Log: s.opts.Log,

@@ -15,8 +15,8 @@ func (s *Server) makeAgents(context.Context) (err error) {
 	return err
 }
 
-// allowedModels says which models a task's run may call: those of what it was started with. While it is being
-// started that is not stored yet, and follows from the configuration, unless that was changed meanwhile.
+// allowedModels returns the models that a task's run may call: those with which it was started. While it is being
+// started, they are not stored yet and follow from the configuration, unless it was changed in the meantime.
 func (s *Server) allowedModels(t *state.Task) gateway.AllowedModels {
 	route := agent.Route{Adapter: t.Run.Adapter, Model: t.Run.Model}
 	starts := t.Run.State == state.RunLaunching

@@ -33,7 +33,7 @@ func upstreams(cfg config.Config, now func() time.Time, learned func(...string))
 	return models
 }
 
-// redactTokens has renewed tokens blanked wherever errand writes, and refused in what agents commit.
+// redactTokens adds renewed tokens to the secrets that are redacted in all output and refused in commits.
 func (s *Server) redactTokens(secrets ...string) {
 	s.redact.Learn(secrets...)
 	s.scanner.Learn(secrets...)

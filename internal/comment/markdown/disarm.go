@@ -25,9 +25,9 @@ type disarmer struct {
 	src string
 	at  int
 	out strings.Builder
-	// lead is what the reader has read before src.
+	// lead is the text that precedes src.
 	lead string
-	// tail is the last byte written, for the signs whose meaning depends on what is before.
+	// tail is the last byte written, for signs whose meaning depends on the previous one.
 	tail byte
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 )
 
-// servers reads this deployment's servers, and judges what their status means.
+// servers reads this deployment's servers and interprets their status.
 type servers struct {
 	*api
 	market *market

@@ -25,9 +25,9 @@ type prerequisites struct {
 	shared *sharedResources // nil until the key and firewall are known
 }
 
-// sharedResources holds the resources that every server needs, by number; firewalls are 0 if there is no public
-// address. Servers in which images are baked use a firewall that allows all outgoing traffic, because they download
-// what other servers, which may not, find in their image.
+// sharedResources holds the IDs of the resources that every server needs; firewalls are 0 without a public address.
+// Servers on which images are baked use a firewall that allows all outgoing traffic, because they download the contents
+// of the image.
 type sharedResources struct {
 	key, firewall, baking int64
 }

@@ -23,7 +23,7 @@ type Interpreter struct {
 	run    state.Run
 	prior  *runlog.Usage // the tokens that earlier runs of its session used
 	parser agent.Parser  // nil for checks
-	form   bool          // its answer was held to a form
+	form   bool          // its answer has to match a JSON schema
 	redact *trust.Redactor
 	lines  map[runlog.Stream]*trust.Lines
 	stderr []string
