@@ -3,7 +3,7 @@ package agent
 // Status is the way in which a run ended.
 type Status string
 
-// The statuses, from good to bad.
+// The statuses, from good to bad. The tests' list of them is agenttest.Statuses.
 const (
 	StatusOK                 Status = "ok"
 	StatusMaxTurns           Status = "max_turns"            // it used all its turns
@@ -30,16 +30,6 @@ const (
 	StatusInvalid            Status = "invalid"              // the command line, settings or request was refused
 	StatusCrashed            Status = "crashed"              // it ended for an unknown reason
 )
-
-// Statuses returns every status, in the order above.
-func Statuses() []Status {
-	return []Status{
-		StatusOK, StatusMaxTurns, StatusBudget, StatusRateLimited, StatusOverloaded, StatusNetwork, StatusAuth,
-		StatusBilling, StatusContextOverflow, StatusAnswerCut, StatusLooped, StatusRefused, StatusNoSession,
-		StatusNoStructuredOutput, StatusNoOp, StatusInterrupted, StatusHookStopped, StatusDuration, StatusStalled,
-		StatusLost, StatusSetupFailed, StatusStartFailed, StatusInvalid, StatusCrashed,
-	}
-}
 
 // Class groups statuses by the possible reaction.
 type Class string

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/agenttest"
 )
 
 func TestClass(t *testing.T) {
@@ -22,7 +23,7 @@ func TestClass(t *testing.T) {
 		"setup_failed": "fatal", "start_failed": "fatal", "invalid": "fatal", "crashed": "retryable",
 	}
 	got := map[agent.Status]agent.Class{}
-	for _, s := range agent.Statuses() {
+	for _, s := range agenttest.Statuses() {
 		got[s] = s.Class()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -40,7 +41,7 @@ func TestStatusesAreInTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range agent.Statuses() {
+	for _, s := range agenttest.Statuses() {
 		if row := fmt.Sprintf("\n| `%s` | %s | ", s, s.Class()); s != agent.StatusOK && !strings.Contains(string(docs), row) {
 			t.Errorf("docs/monitoring.md has no row that begins with %q", row)
 		}

@@ -44,8 +44,6 @@ type Header struct {
 	User    string    `json:"user"`
 	// Withheld lists the context that the agent was not shown, one sentence each.
 	Withheld []string `json:"withheld,omitempty"`
-	// Skills are the names of the skills chosen for the run.
-	Skills []string `json:"skills,omitempty"`
 }
 
 // transcriptVersion is the version of the file format.

@@ -22,7 +22,7 @@ type ClaimReq struct {
 // Claim claims the next due job for a worker, or returns nil if there is none. Jobs are ordered by priority, then by
 // the time since when they are due. Jobs of one task and lane are claimed one at a time in the order of their creation.
 // A later job may overtake one that is not yet due, except work that is being retried. The worker has until Job.Until
-// to call Apply, Retry or Extend with the job's ID and epoch.
+// to call Apply or Retry with the job's ID and epoch.
 func (s *Store) Claim(ctx context.Context, req ClaimReq) (*state.Job, error) {
 	if len(req.Lanes) == 0 {
 		req.Lanes = state.Lanes()
@@ -110,15 +110,6 @@ func (s *Store) MarkAttempted(ctx context.Context, id string, epoch int64) error
 func (s *Store) MarkLaunch(ctx context.Context, id string, epoch int64, l state.Launch) error {
 	return s.changeJob(ctx, "mark", id, epoch, func(_ kv.Tx, q *queue, j *state.Job) error {
 		j.Attempted, j.Launch, q.changed = true, &l, true
-		return nil
-	})
-}
-
-// Extend moves the end of a job's lease. If the lease is lost the error is ErrLeaseLost.
-func (s *Store) Extend(ctx context.Context, id string, epoch int64, until time.Time) error {
-	until = until.UTC().Round(0)
-	return s.changeJob(ctx, "extend", id, epoch, func(_ kv.Tx, q *queue, j *state.Job) error {
-		j.Until, q.changed = until, true
 		return nil
 	})
 }

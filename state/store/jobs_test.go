@@ -224,7 +224,6 @@ func TestFencing(t *testing.T) {
 			_, err := s.Apply(t.Context(), spelled(task1, "save", "work/b"), Ack{Job: job.ID, Epoch: job.Epoch})
 			wantIs(t, "apply", err, ErrLeaseLost)
 			wantIs(t, "mark", s.MarkAttempted(t.Context(), job.ID, job.Epoch), ErrLeaseLost)
-			wantIs(t, "extend", s.Extend(t.Context(), job.ID, job.Epoch, s.time().Add(time.Hour)), ErrLeaseLost)
 			wantIs(t, "retry", s.Retry(t.Context(), job.ID, job.Epoch, state.Failed{Retry: s.time()}), ErrLeaseLost)
 
 			wantLive(t, s, task1, jobs)
@@ -239,11 +238,12 @@ func TestLeases(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	s.mustApply(t, spelled(task1, "", "work/a", "talk/b"), Ack{})
-	a, b := s.mustClaim(t, state.LaneWork), s.mustClaim(t, state.LaneTalk)
-	if err := s.MarkAttempted(t.Context(), a.ID, a.Epoch); err != nil {
-		t.Fatal(err)
+	a := s.mustClaim(t, state.LaneWork)
+	b, err := s.Claim(t.Context(), ClaimReq{Lanes: []state.Lane{state.LaneTalk}, Lease: func(state.JobKind) time.Duration { return time.Hour }})
+	if err != nil || b == nil {
+		t.Fatalf("claim: %v, %v", b, err)
 	}
-	if err := s.Extend(t.Context(), b.ID, b.Epoch, s.time().Add(time.Hour)); err != nil {
+	if err := s.MarkAttempted(t.Context(), a.ID, a.Epoch); err != nil {
 		t.Fatal(err)
 	}
 	wantDue := func(want time.Time) {

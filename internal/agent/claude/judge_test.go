@@ -196,7 +196,7 @@ func FuzzParser(f *testing.F) {
 			t.Errorf("after a stop the run counts as %q", r.Status)
 		}
 		r = q.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: code}, Stderr: stderr})
-		if !slices.Contains(agent.Statuses(), r.Status) || len(r.Said) > 2010 || (r.Status == agent.StatusOK && code != 0) {
+		if !slices.Contains(agenttest.Statuses(), r.Status) || len(r.Said) > 2010 || (r.Status == agent.StatusOK && code != 0) {
 			t.Errorf("code %d: result %+v", code, r)
 		}
 	})

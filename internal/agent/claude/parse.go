@@ -37,14 +37,13 @@ type message struct {
 	} `json:"message"`
 	IsSynthetic bool `json:"isSynthetic"`
 
-	DelayMS     float64     `json:"retry_delay_ms"`
-	ErrorStatus int         `json:"error_status"`
-	Original    string      `json:"original_model"`
-	Fallback    string      `json:"fallback_model"`
-	HookEvent   string      `json:"hook_event"`
-	Outcome     string      `json:"outcome"`
-	MCP         []mcpServer `json:"mcp_servers"`
-	RateLimit   rateLimit   `json:"rate_limit_info"`
+	DelayMS   float64     `json:"retry_delay_ms"`
+	Original  string      `json:"original_model"`
+	Fallback  string      `json:"fallback_model"`
+	HookEvent string      `json:"hook_event"`
+	Outcome   string      `json:"outcome"`
+	MCP       []mcpServer `json:"mcp_servers"`
+	RateLimit rateLimit   `json:"rate_limit_info"`
 }
 
 type mcpServer struct {

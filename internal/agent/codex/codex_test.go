@@ -223,7 +223,7 @@ func FuzzParser(f *testing.F) {
 			t.Errorf("after a stop the run counts as %q", r.Status)
 		}
 		r = q.Exit(agent.Ended{Exit: runlog.Exit{Cause: runlog.CauseExited, Code: code}, Stderr: stderr, WantSchema: true})
-		if !slices.Contains(agent.Statuses(), r.Status) || len(r.Said) > 2010 || (r.Status == agent.StatusOK && (code != 0 || !json.Valid(r.Structured))) {
+		if !slices.Contains(agenttest.Statuses(), r.Status) || len(r.Said) > 2010 || (r.Status == agent.StatusOK && (code != 0 || !json.Valid(r.Structured))) {
 			t.Errorf("code %d: result %+v", code, r)
 		}
 		if r.Usage.Input < 0 || r.Usage.Output < 0 {

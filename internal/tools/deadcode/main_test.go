@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,6 +27,38 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(test.want, judge(test.out, exempt)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUncalledMethods: an exported method is reported if only tests mention its name, wherever else it is declared.
+func TestUncalledMethods(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ code, want string }{
+		"mentioned nowhere":    {"package a\ntype T struct{}\nfunc (t *T) Left() {}\n", "a.go:3:13 github.com/errand-bot/errand T.Left\n"},
+		"called":               {"package a\ntype T struct{}\nfunc (t *T) Left() {}\nfunc f(t *T) { t.Left() }\n", ""},
+		"part of an interface": {"package a\ntype T struct{}\nfunc (t T) Left() {}\ntype I interface{ Left() }\n", ""},
+		"declared twice": {"package a\ntype T struct{}\nfunc (t T) Left() {}\ntype U[V any] struct{}\nfunc (u *U[V]) Left() {}\n",
+			"a.go:3:12 github.com/errand-bot/errand T.Left\na.go:5:16 github.com/errand-bot/errand U.Left\n"},
+		"called by a template":    {"package a\ntype T struct{}\nfunc (t T) Shown() {}\n", ""},
+		"of the standard library": {"package a\ntype T struct{}\nfunc (t T) String() string { return \"\" }\n", ""},
+		"not exported":            {"package a\ntype T struct{}\nfunc (t T) left() {}\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for file, text := range map[string]string{"a.go": test.code, "a_test.go": "package a\nfunc g(t T) { t.Left() }\n", "a.html": "{{.T.Shown}}"} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := uncalledMethods(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = strings.ReplaceAll(got, dir+string(filepath.Separator), ""); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
 	}

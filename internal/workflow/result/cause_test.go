@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/agent/agenttest"
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/trust"
@@ -16,7 +17,7 @@ import (
 func TestEveryStatusHasASentence(t *testing.T) {
 	t.Parallel()
 	seen := map[string]agent.Status{}
-	for _, s := range append(agent.Statuses(), "from the future") {
+	for _, s := range append(agenttest.Statuses(), "from the future") {
 		words := cause(agent.Result{Status: s}, runlog.Exit{Cause: runlog.CauseExited})
 		switch before, twice := seen[words]; {
 		case s == agent.StatusOK:
@@ -70,7 +71,7 @@ func TestCause(t *testing.T) {
 func TestEveryStatusIsKnown(t *testing.T) {
 	t.Parallel()
 	left := state.RunStatuses()
-	for _, s := range agent.Statuses() {
+	for _, s := range agenttest.Statuses() {
 		if _, ok := left[state.RunStatus(s)]; !ok {
 			t.Errorf("the table of package state lacks %s", s)
 		}
