@@ -43,7 +43,7 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"vm":       task(vmState),
 		"vms":      task(func(t *state.Task) string { return strconv.Itoa(len(t.VMs)) }),
 		"approver": task(approver),
-		"via":      task(func(t *state.Task) string { return t.Trigger.Via }),
+		"via":      task(func(t *state.Task) string { return string(t.Trigger.Via) }),
 		"plans":    task(func(t *state.Task) string { return strconv.Itoa(countPosted(t.Plans)) }),
 		"stale":    task(newestStale),
 		"gen":      task(func(t *state.Task) string { return strconv.Itoa(t.Gen) }),

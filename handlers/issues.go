@@ -44,12 +44,12 @@ func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev even
 		if !m.isAssignee(e.Assignee) {
 			return nil, "somebody other than errand was assigned", nil
 		}
-		ev.Via, ev.Payload = "assigned", triggerPayload(e.GetAction() == "assigned", issue)
+		ev.Via, ev.Payload = state.TriggerAssigned, triggerPayload(e.GetAction() == "assigned", issue)
 	case "labeled", "unlabeled":
 		if !m.isLabel(e.Label.GetName()) {
 			return nil, "not errand's label", nil
 		}
-		ev.Via, ev.Payload = "label", triggerPayload(e.GetAction() == "labeled", issue)
+		ev.Via, ev.Payload = state.TriggerLabel, triggerPayload(e.GetAction() == "labeled", issue)
 	case "edited":
 		if e.Changes == nil || e.Changes.Title == nil && e.Changes.Body == nil {
 			return nil, "neither title nor text changed", nil

@@ -59,7 +59,7 @@ func (m *Mapper) review(ctx context.Context, payload []byte) ([]event.Event, str
 	ev.ID, ev.At = fmt.Sprintf("review-event:%d", v.GetID()), at(v.SubmittedAt)
 	ev.Payload = event.Reviewed{Review: state.Review{
 		ID:    v.GetID(),
-		State: lower(v.GetState()),
+		State: state.ReviewState(lower(v.GetState())),
 		Body:  v.GetBody(),
 		At:    at(v.SubmittedAt),
 		Head:  v.GetCommitID(),

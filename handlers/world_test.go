@@ -154,7 +154,7 @@ func describeEvent(e event.Event) string {
 	if e.By.Bot {
 		add("(bot)")
 	}
-	for _, pair := range [][2]string{{"via", e.Via}, {"base", e.Base()}, {"head", event.Of[event.Pushed](e).Head}, {"says", event.Of[event.AccessLost](e).Lost + event.Of[event.IssueGone](e).Lost}} {
+	for _, pair := range [][2]string{{"via", string(e.Via)}, {"base", e.Base()}, {"head", event.Of[event.Pushed](e).Head}, {"says", event.Of[event.AccessLost](e).Lost + event.Of[event.IssueGone](e).Lost}} {
 		if pair[1] != "" {
 			add("%s %s", pair[0], pair[1])
 		}

@@ -35,11 +35,21 @@ type Comment struct {
 	Quoted bool `json:"quoted,omitempty"`
 }
 
+// ReviewState is the verdict of a review.
+type ReviewState string
+
+// The verdicts of reviews.
+const (
+	ReviewApproved         ReviewState = "approved"
+	ReviewChangesRequested ReviewState = "changes_requested"
+	ReviewCommented        ReviewState = "commented"
+)
+
 // Review is a submitted review.
 type Review struct {
-	ID    int64     `json:"id"`
-	State string    `json:"state"` // approved, changes_requested, commented
-	Body  string    `json:"body"`
-	At    time.Time `json:"at"`
-	Head  string    `json:"head"`
+	ID    int64       `json:"id"`
+	State ReviewState `json:"state"`
+	Body  string      `json:"body"`
+	At    time.Time   `json:"at"`
+	Head  string      `json:"head"`
 }

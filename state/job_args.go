@@ -6,24 +6,34 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
+// Reaction is a reaction of errand's, in GitHub's terms.
+type Reaction string
+
+// The reactions.
+const (
+	ReactionEyes     Reaction = "eyes"     // 👀: errand has read it and acts on it
+	ReactionConfused Reaction = "confused" // 😕: errand does not act on it
+)
+
 // JobArgs are the arguments of a job. The comments name the kinds of jobs that use a field; the others leave it empty. In
 // JSON every value is a string.
 type JobArgs struct {
 	// stop, release, sleep: the name of the VM. By the time the job runs the task may have another one, or none.
-	VM     string `json:"vm,omitempty"`
-	Reason string `json:"why,omitempty"` // stop, release: the reason
+	VM string `json:"vm,omitempty"`
+	// stop: the reason, a clause for people; release: a VMEndReason.
+	Reason string `json:"why,omitempty"`
 
 	Mode settings.SleepMode `json:"mode,omitempty"` // forget: the form of the saved work
 	Ref  string             `json:"ref,omitempty"`  // forget: the saved work
 
 	Onto string `json:"onto,omitempty"` // rebase: a commit on the branch
 
-	Reaction     string `json:"content,omitempty"`             // react: the reaction in GitHub's terms, such as "eyes"
-	Comment      int64  `json:"comment,string,omitempty"`      // react, untick: the comment's id; without it the issue is meant
-	Review       bool   `json:"review,string,omitempty"`       // react: Comment is in a review thread
-	Installation int64  `json:"installation,string,omitempty"` // react: with Owner and Name, because there may be no task
-	Owner        string `json:"owner,omitempty"`
-	Name         string `json:"name,omitempty"`
+	Reaction     Reaction `json:"content,omitempty"`             // react
+	Comment      int64    `json:"comment,string,omitempty"`      // react, untick: the comment's id; without it the issue is meant
+	Review       bool     `json:"review,string,omitempty"`       // react: Comment is in a review thread
+	Installation int64    `json:"installation,string,omitempty"` // react: with Owner and Name, because there may be no task
+	Owner        string   `json:"owner,omitempty"`
+	Name         string   `json:"name,omitempty"`
 
 	Node     string `json:"node,omitempty"`         // minimise: the comment's node id
 	Proposal int    `json:"n,string,omitempty"`     // issue: the number of the proposal, from 1

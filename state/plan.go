@@ -167,19 +167,35 @@ type Question struct {
 	Options []string `json:"options,omitempty"`
 }
 
+// FeedbackKind is the origin of feedback.
+type FeedbackKind string
+
+// The kinds of feedback.
+const (
+	FeedbackComment   FeedbackKind = "comment"
+	FeedbackAnswer    FeedbackKind = "answer"    // to a question
+	FeedbackEdit      FeedbackKind = "edit"      // of the issue
+	FeedbackCondition FeedbackKind = "condition" // of an approval; in every prompt
+	FeedbackReview    FeedbackKind = "review"
+	FeedbackThread    FeedbackKind = "thread"   // a review thread
+	FeedbackChecks    FeedbackKind = "checks"   // failed ones
+	FeedbackRefusal   FeedbackKind = "refusal"  // of the push gate
+	FeedbackConflict  FeedbackKind = "conflict" // of a rebase
+)
+
 // Feedback is something that the next run has to answer.
 type Feedback struct {
-	ID     string    `json:"id"`   // id of the comment or thread on GitHub, such as comment:123 or thread:PRRT_x
-	Kind   string    `json:"kind"` // comment, review, thread, checks, refusal, conflict, answer, condition
-	By     Person    `json:"by"`
-	At     time.Time `json:"at"`
-	Body   string    `json:"body"`
-	Path   string    `json:"path,omitempty"`
-	Line   int       `json:"line,omitempty"`
-	Hunk   string    `json:"hunk,omitempty"`
-	Thread int64     `json:"thread,omitempty"` // top-level review comment to reply to
-	Items  []string  `json:"items,omitempty"`  // paths of a conflict
-	OnPR   bool      `json:"on_pr,omitempty"`
+	ID     string       `json:"id"` // id of the comment or thread on GitHub, such as comment:123 or thread:PRRT_x
+	Kind   FeedbackKind `json:"kind"`
+	By     Person       `json:"by"`
+	At     time.Time    `json:"at"`
+	Body   string       `json:"body"`
+	Path   string       `json:"path,omitempty"`
+	Line   int          `json:"line,omitempty"`
+	Hunk   string       `json:"hunk,omitempty"`
+	Thread int64        `json:"thread,omitempty"` // top-level review comment to reply to
+	Items  []string     `json:"items,omitempty"`  // paths of a conflict
+	OnPR   bool         `json:"on_pr,omitempty"`
 	// TakenBy is the id of the run whose prompt contains it; the entry is dropped when the result of that run is published.
 	TakenBy string `json:"taken,omitempty"`
 }

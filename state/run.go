@@ -247,16 +247,26 @@ type SavedWork struct {
 	Reason string    `json:"why"`
 }
 
+// PRState is the state of a pull request.
+type PRState string
+
+// The states of a pull request.
+const (
+	PROpen   PRState = "open"
+	PRMerged PRState = "merged"
+	PRClosed PRState = "closed" // without a merge
+)
+
 // PR is the task's pull request.
 type PR struct {
-	Number int    `json:"number"`
-	Node   string `json:"node"`
-	URL    string `json:"url"`
-	Title  string `json:"title"`
-	Draft  bool   `json:"draft,omitempty"`
-	State  string `json:"state"` // open, merged, closed
-	Checks string `json:"checks,omitempty"`
-	Ready  bool   `json:"ready,omitempty"` // approved, ready to merge
+	Number int     `json:"number"`
+	Node   string  `json:"node"`
+	URL    string  `json:"url"`
+	Title  string  `json:"title"`
+	Draft  bool    `json:"draft,omitempty"`
+	State  PRState `json:"state"`
+	Checks string  `json:"checks,omitempty"`
+	Ready  bool    `json:"ready,omitempty"` // approved, ready to merge
 	// ReadyBy is the login of the person who approved it without text.
 	ReadyBy string `json:"ready_by,omitempty"`
 }

@@ -194,11 +194,22 @@ const (
 // CanWrite reports whether the person may give errand instructions.
 func (p Permission) CanWrite() bool { return p == PermissionAdmin || p == PermissionWrite }
 
+// TriggerVia is the way in which a task was requested.
+type TriggerVia string
+
+// The ways to request a task.
+const (
+	TriggerAssigned TriggerVia = "assigned"
+	TriggerLabel    TriggerVia = "label"
+	TriggerMention  TriggerVia = "mention"
+	TriggerSweep    TriggerVia = "sweep" // a sweep found the request, because its webhook was lost
+)
+
 // Trigger is the action of a person that started a task.
 type Trigger struct {
-	By  Person    `json:"by"`
-	Via string    `json:"via"` // assigned, label, mention, sweep
-	At  time.Time `json:"at"`
+	By  Person     `json:"by"`
+	Via TriggerVia `json:"via"`
+	At  time.Time  `json:"at"`
 	// Base is the branch named in the trigger ("base: NAME"), empty for the configured one.
 	Base string `json:"base,omitempty"`
 }
@@ -297,13 +308,22 @@ type Withheld struct {
 	Body   string `json:"body,omitempty"` // stripped; used when somebody vouches for it
 }
 
+// ExistingKind is the form of existing work; comments and pages show it as it is.
+type ExistingKind string
+
+// The forms of existing work.
+const (
+	ExistingPR     ExistingKind = "pull request"
+	ExistingBranch ExistingKind = "branch"
+)
+
 // Existing is work of other people that is linked to the issue.
 type Existing struct {
-	Kind   string `json:"kind"` // pull request, branch
-	Name   string `json:"name"` // #12 or the branch
-	URL    string `json:"url"`
-	By     Person `json:"by"`
-	Merged bool   `json:"merged,omitempty"`
+	Kind   ExistingKind `json:"kind"`
+	Name   string       `json:"name"` // #12 or the branch
+	URL    string       `json:"url"`
+	By     Person       `json:"by"`
+	Merged bool         `json:"merged,omitempty"`
 }
 
 // PhaseChange is one entry of a task's history.

@@ -133,7 +133,7 @@ func newCard(t *state.Task) card {
 		c.Asleep = &asleepCard{Mode: string(a.Mode), Bytes: a.Bytes, At: a.At}
 	}
 	if pr := t.PR; pr != nil {
-		c.PR = &pullCard{Number: pr.Number, URL: pr.URL, State: pr.State, Draft: pr.Draft, Checks: pr.Checks, Ready: pr.Ready}
+		c.PR = &pullCard{Number: pr.Number, URL: pr.URL, State: string(pr.State), Draft: pr.Draft, Checks: pr.Checks, Ready: pr.Ready}
 	}
 	if e := t.End; e != nil && (t.Ended() || t.Phase == state.PhaseFailed) {
 		c.End = &endingCard{Reason: transcript.Cut(e.Reason).Text, Hint: transcript.Cut(e.Hint).Text, Class: e.Class}

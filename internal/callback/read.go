@@ -34,7 +34,7 @@ func (s *Service) parseCall(tool string, in tools.Call) (state.Call, error) {
 		if err := decodeArguments(in.Arguments, &a); err != nil {
 			return call, err
 		}
-		out := &state.Conclusion{Outcome: "question"}
+		out := &state.Conclusion{Outcome: state.OutcomeQuestion}
 		err := firstError(
 			s.cleanText("question", a.Question, 1, maxQuestion, &out.Question),
 			s.cleanList("options", a.Options, maxOptions, maxOption, &out.Options))

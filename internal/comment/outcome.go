@@ -47,7 +47,7 @@ func (p post) existing() string {
 			fmt.Fprintf(&b, "- and %d more\n", len(p.t.Context.Existing)-i)
 			break
 		}
-		fmt.Fprintf(&b, "- %s %s by %s", markdown.Line(e.Kind, 20), markdown.Link(markdown.Code(e.Name), e.URL), name(e.By))
+		fmt.Fprintf(&b, "- %s %s by %s", markdown.Line(string(e.Kind), 20), markdown.Link(markdown.Code(e.Name), e.URL), name(e.By))
 		if e.Merged {
 			b.WriteString(", merged")
 		}
@@ -209,14 +209,14 @@ func (p post) ended() string {
 	t := p.t
 	first := "The task has ended."
 	switch {
-	case t.Phase == state.PhaseDone && t.PR != nil && t.PR.State == "merged":
+	case t.Phase == state.PhaseDone && t.PR != nil && t.PR.State == state.PRMerged:
 		first = fmt.Sprintf("%s is merged; the task is done.", markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL))
 	case t.Phase == state.PhaseDone:
 		first = "The task is done."
 	case t.Phase == state.PhaseCancelled:
 		first = "The task was canceled."
 	}
-	if s := endText(t, p.v); s != "" && (t.PR == nil || t.PR.State != "merged") {
+	if s := endText(t, p.v); s != "" && (t.PR == nil || t.PR.State != state.PRMerged) {
 		first += " " + s
 	}
 	kept := p.remainingWork()
@@ -247,7 +247,7 @@ func (p post) remainingWork() string {
 			s = append(s, "The branch "+markdown.Code(t.Branch.Name)+" was deleted.")
 		}
 	}
-	if t.PR != nil && t.PR.State == "open" {
+	if t.PR != nil && t.PR.State == state.PROpen {
 		s = append(s, "The pull request "+markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL)+" is still open.")
 	}
 	return strings.Join(s, " ")

@@ -257,12 +257,12 @@ func prState(p *state.PR) string {
 		s += ", draft"
 	}
 	if p.State != "" {
-		s += ", " + p.State
+		s += ", " + string(p.State)
 	}
 	if p.Checks != "" {
 		s += ", checks: " + markdown.Line(p.Checks, 40)
 	}
-	if p.Ready && p.State == "open" {
+	if p.Ready && p.State == state.PROpen {
 		s += ", ready to merge"
 	}
 	return s

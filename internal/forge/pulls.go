@@ -38,12 +38,12 @@ type PR struct {
 
 // State returns the part that a task stores.
 func (p PR) State() state.PR {
-	s := state.PR{Number: p.Number, Node: p.Node, URL: p.URL, Title: p.Title, Draft: p.Draft, State: "closed"}
+	s := state.PR{Number: p.Number, Node: p.Node, URL: p.URL, Title: p.Title, Draft: p.Draft, State: state.PRClosed}
 	switch {
 	case p.Merged:
-		s.State = "merged"
+		s.State = state.PRMerged
 	case p.Open:
-		s.State = "open"
+		s.State = state.PROpen
 	}
 	return s
 }
@@ -218,7 +218,7 @@ func (f *Forge) Reviews(ctx context.Context, r Repo, number int) ([]Review, erro
 		}
 		out = append(out, Review{
 			Review: state.Review{
-				ID: v.GetID(), State: strings.ToLower(v.GetState()), Body: v.GetBody(), At: v.GetSubmittedAt().Time, Head: v.GetCommitID(),
+				ID: v.GetID(), State: state.ReviewState(strings.ToLower(v.GetState())), Body: v.GetBody(), At: v.GetSubmittedAt().Time, Head: v.GetCommitID(),
 			},
 			Node: v.GetNodeID(), By: person(v.User), URL: v.GetHTMLURL(),
 		})

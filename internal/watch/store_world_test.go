@@ -87,7 +87,7 @@ func (l *storeWorld) task() *state.Task {
 }
 
 // queued triggers a task.
-func (l *storeWorld) queued(key state.TaskKey, installation int64, via string) *state.Task {
+func (l *storeWorld) queued(key state.TaskKey, installation int64, via state.TriggerVia) *state.Task {
 	l.t.Helper()
 	return l.happen(event.Event{
 		Task:         key,

@@ -257,7 +257,7 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 	if i.Closed && len(events) == 0 {
 		events = append(events, event.Event{At: i.ClosedAt, Payload: event.IssueClosed{}})
 	}
-	if t.Trigger.Via == "assigned" && !s.isAssigned(i) || t.Trigger.Via == "label" && !s.isLabeled(i) {
+	if t.Trigger.Via == state.TriggerAssigned && !s.isAssigned(i) || t.Trigger.Via == state.TriggerLabel && !s.isLabeled(i) {
 		events = append(events, event.Event{Via: t.Trigger.Via, Payload: event.Untriggered{}})
 	}
 	switch {

@@ -111,7 +111,7 @@ func (l *sweepWorld) issue(change ...func(*simgithub.NewIssue)) *simgithub.Issue
 }
 
 // begun triggers the task of issue 1 as its webhook would have.
-func (l *sweepWorld) begun(via string) *state.Task {
+func (l *sweepWorld) begun(via state.TriggerVia) *state.Task {
 	l.t.Helper()
 	return l.happen(event.Event{
 		Task:         l.key,
@@ -132,7 +132,7 @@ func (l *sweepWorld) kinds() (list []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.events {
-		list = append(list, string(e.Kind())+" "+e.Via+" by "+e.By.Login)
+		list = append(list, string(e.Kind())+" "+string(e.Via)+" by "+e.By.Login)
 	}
 	l.events = nil
 	return list
@@ -256,7 +256,7 @@ func TestFoundTriggerRequiresPermission(t *testing.T) {
 func TestTasksAreComparedWithGitHub(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		via  string
+		via  state.TriggerVia
 		act  func(l *sweepWorld) error
 		want []string
 	}{

@@ -34,7 +34,7 @@ func (s *Sweeper) isLabeled(i forge.Issue) bool {
 // triggerKind is a kind of trigger that the sweep looks for.
 type triggerKind struct {
 	filter  forge.IssueFilter // the issues that have it
-	via     string            // state.Trigger.Via
+	via     state.TriggerVia  // state.Trigger.Via
 	action  string            // the action of the issue's event, in GitHub's terms
 	subject string            // the assignee or the label
 }
@@ -45,10 +45,10 @@ func (s *Sweeper) reportLostTriggers(ctx context.Context, installation int64, r 
 	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
 	var kinds []triggerKind
 	if s.cfg.Assignee != "" {
-		kinds = append(kinds, triggerKind{forge.IssueFilter{Assignee: s.cfg.Assignee}, "assigned", "assigned", s.cfg.Assignee})
+		kinds = append(kinds, triggerKind{forge.IssueFilter{Assignee: s.cfg.Assignee}, state.TriggerAssigned, "assigned", s.cfg.Assignee})
 	}
 	if s.cfg.Label != "" {
-		kinds = append(kinds, triggerKind{forge.IssueFilter{Label: s.cfg.Label}, "label", "labeled", s.cfg.Label})
+		kinds = append(kinds, triggerKind{forge.IssueFilter{Label: s.cfg.Label}, state.TriggerLabel, "labeled", s.cfg.Label})
 	}
 	var errs []error
 	for _, kind := range kinds {

@@ -26,8 +26,8 @@ type Event struct {
 	// Repo and Installation are the repository and the installation that a webhook or a sweep names.
 	Repo         *state.Repo `json:"repo,omitempty"`
 	Installation int64       `json:"installation,omitempty"`
-	// Via is how a trigger was given ("assigned", "label"), or one of the Via… constants.
-	Via string `json:"via,omitempty"`
+	// Via is how a trigger was given, or one of the Via… constants.
+	Via state.TriggerVia `json:"via,omitempty"`
 
 	Context
 	Payload Payload `json:"-"`
@@ -35,9 +35,9 @@ type Event struct {
 
 // How errand learned of an event, if not by a webhook.
 const (
-	ViaConfirmed = "confirmed" // of IssueClosed: by reading the issue
-	ViaStart     = "start"     // by the job start: the issue was edited, so the job has to be repeated, or it was closed
-	ViaSweep     = "sweep"     // by a sweep, because the webhook was lost
+	ViaConfirmed state.TriggerVia = "confirmed"        // of IssueClosed: by reading the issue
+	ViaStart     state.TriggerVia = "start"            // by the job start: the issue was edited, so the job has to be repeated, or it was closed
+	ViaSweep                      = state.TriggerSweep // by a sweep, because the webhook was lost
 )
 
 // Context is read by Apply from the task's queue, in the transaction that applies the event.

@@ -242,7 +242,7 @@ func startApproved(c *change) {
 	}
 	c.t.Approval = &a
 	if a.With != "" {
-		c.feedback(state.Feedback{ID: conditionID(a), Kind: "condition", By: a.By, At: a.Given, Body: a.With})
+		c.feedback(state.Feedback{ID: conditionID(a), Kind: state.FeedbackCondition, By: a.By, At: a.Given, Body: a.With})
 	}
 	if a.Kind == state.PlanPreliminary {
 		c.enterPhase(state.PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+state.ShortHash(a.Hash))
@@ -300,7 +300,7 @@ func reprocessThumbs(c *change) {
 func removeApproval(c *change) {
 	a := c.t.Approval
 	c.t.Approval = a.Before
-	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == "condition" && f.ID == conditionID(*a) })
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackCondition && f.ID == conditionID(*a) })
 }
 
 // conditionID returns the feedback ID of an approval's condition.

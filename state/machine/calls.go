@@ -92,7 +92,7 @@ func createIssue(c *change) {
 		replyIssueCreated(c, p, c.e.By, c.e.Comment())
 	default:
 		p.By = c.e.By
-		c.react("eyes")
+		c.react(state.ReactionEyes)
 		j := c.job(state.JobIssue, state.LaneTalk, fmt.Sprintf("create-issue-%d", p.N))
 		j.Args.Proposal = p.N
 		if m := c.e.Comment(); m != nil {

@@ -14,7 +14,7 @@ func (c *change) cancel(reason string) { c.finish(state.PhaseCancelled, state.En
 
 // endMerged ends the task after its pull request was merged.
 func endMerged(c *change) {
-	c.t.PR.State = "merged"
+	c.t.PR.State = state.PRMerged
 	c.finish(state.PhaseDone, state.End{Reason: fmt.Sprintf("pull request #%d was merged", c.t.PR.Number)})
 }
 
@@ -65,7 +65,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	saveUnpublished(c, end.Reason)
 	unread := unreadRun(c)
 	if c.t.PR != nil && c.e.Kind() == event.KindPRClosed && !of[event.PRClosed](c).Merged {
-		c.t.PR.State = "closed" // a canceled task leaves its pull request to people
+		c.t.PR.State = state.PRClosed // a canceled task leaves its pull request to people
 	}
 	stopping := c.t.Run != nil && c.t.Run.State == state.RunActive
 	if stopping {
@@ -205,7 +205,7 @@ func dropUnlaunched(c *change, reason string) {
 
 // retry continues where the task stopped.
 func retry(c *change) {
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	c.t.Active, c.t.IgnoreLimits = 0, true
 	if c.o.Turns > 0 {
 		c.t.Turns = c.o.Turns
@@ -224,7 +224,7 @@ func retry(c *change) {
 	case q == nil:
 	case q.Kind == state.AskRefused && !c.o.Fresh: // the same commits are checked again, with the current settings
 		c.t.Step = state.JobCollect
-		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == feedbackRefusal && f.TakenBy == "" })
+		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
 	case q.Kind == state.AskRefused || q.Kind == state.AskNoChange:
 		c.t.Step = state.StepRun
 	}

@@ -42,7 +42,7 @@ func TestRetryAfterGateRefusal(t *testing.T) {
 			}
 			told := 0
 			for _, f := range l.task.Feedback {
-				if f.Kind == feedbackRefusal && f.TakenBy == "" {
+				if f.Kind == state.FeedbackRefusal && f.TakenBy == "" {
 					told++
 				}
 			}

@@ -30,7 +30,9 @@ func not(f func(*change) bool) func(*change) bool { return func(c *change) bool 
 func isAuthorized(c *change) bool { return c.e.Permission.CanWrite() }
 
 // isVia returns a condition on the event's Via.
-func isVia(name string) func(*change) bool { return func(c *change) bool { return c.e.Via == name } }
+func isVia(name state.TriggerVia) func(*change) bool {
+	return func(c *change) bool { return c.e.Via == name }
+}
 
 // isDue reports whether a delayed job of that kind reported.
 func isDue(kind state.DueKind) func(*change) bool {

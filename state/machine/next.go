@@ -64,7 +64,7 @@ func applyCommands(c *change) {
 		c.reply(state.ReplyTooMany)
 	}
 	if c.t != nil && c.matched && c.e.Comment() != nil && !hasReaction(c) {
-		c.react("eyes")
+		c.react(state.ReactionEyes)
 	}
 }
 

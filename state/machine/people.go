@@ -31,7 +31,7 @@ func beginTask(c *change) {
 	t.Installation, t.Repo, t.IssueNode, t.Author = e.Installation, *e.Repo, e.Issue().Node, e.Issue().Author
 	t.Trigger = state.Trigger{By: e.By, Via: e.Via, At: e.At, Base: e.Base()}
 	if t.Trigger.Via == "" {
-		t.Trigger.Via = "mention"
+		t.Trigger.Via = state.TriggerMention
 	}
 	t.Settings = settings.Default()
 	t.Money.CapMicroUSD = t.Settings.Limits.MicroUSD
@@ -40,13 +40,13 @@ func beginTask(c *change) {
 	c.freeze()
 	c.t.Phase, c.t.Since = state.PhaseQueued, e.Now
 	c.t.History = []state.PhaseChange{{Phase: state.PhaseQueued, At: e.Now, Reason: fmt.Sprintf("%s by @%s", t.Trigger.Via, e.By.Login)}}
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	c.enqueueStep(state.JobStart)
 }
 
 // react adds errand's reaction to the event's subject: a comment, or the issue.
-func (c *change) react(content string) {
-	j := c.job(state.JobReact, state.LaneTalk, "react-"+content+"-issue")
+func (c *change) react(content state.Reaction) {
+	j := c.job(state.JobReact, state.LaneTalk, "react-"+string(content)+"-issue")
 	if m := c.e.Comment(); m != nil {
 		j = c.job(state.JobReact, state.LaneTalk, fmt.Sprintf("react-%s-%d", content, m.ID))
 		j.Args.Comment, j.Args.Review = m.ID, m.Thread != 0
@@ -60,7 +60,7 @@ func (c *change) react(content string) {
 }
 
 // refuseTrigger answers a trigger by a user without write access with a reaction: no task, no comment.
-func refuseTrigger(c *change) { c.react("confused") }
+func refuseTrigger(c *change) { c.react(state.ReactionConfused) }
 
 // countIgnored counts an attempt by a user without write access.
 func countIgnored(c *change) { c.t.Ignored++ }
@@ -121,7 +121,7 @@ func pauseForEdit(c *change) {
 // refreeze accepts a writer's edit.
 func refreeze(c *change) {
 	c.freeze()
-	c.feedback(state.Feedback{ID: "edit:" + c.t.Frozen.Hash, Kind: "edit", By: c.e.By, At: c.e.At, Body: "The issue's title or text was edited; it is as shown above now."})
+	c.feedback(state.Feedback{ID: "edit:" + c.t.Frozen.Hash, Kind: state.FeedbackEdit, By: c.e.By, At: c.e.At, Body: "The issue's title or text was edited; it is as shown above now."})
 	if w := c.t.Waiting; w != nil && w.Kind == state.WaitEdit {
 		c.t.Waiting = nil
 		c.resumeWaiting()
@@ -182,7 +182,7 @@ func planningPhase(k state.PlanKind) state.Phase {
 // revise starts the next revision because of a trusted comment on the newest.
 func revise(c *change) {
 	keepComment(c)
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	c.startRevision("@" + c.e.By.Login + " asked for a change")
 }
 
@@ -201,7 +201,7 @@ func (c *change) startRevision(reason string) {
 // keepComment stores a comment as feedback for the next run.
 func keepComment(c *change) {
 	m := c.e.Comment()
-	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: "comment", By: c.e.By, At: m.At, Body: commandText(c), OnPR: m.OnPR})
+	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: state.FeedbackComment, By: c.e.By, At: m.At, Body: commandText(c), OnPR: m.OnPR})
 }
 
 // commandText returns the text of the current command, or of the whole comment.
@@ -240,7 +240,7 @@ func vouchID(comment int64) string   { return fmt.Sprintf("%s%d", vouchedPrefix,
 
 // vouch stores feedback that a withheld comment became visible.
 func vouch(c *change) {
-	c.feedback(state.Feedback{ID: vouchID(c.e.Comment().ID), Kind: "comment", By: c.e.By, At: c.e.At,
+	c.feedback(state.Feedback{ID: vouchID(c.e.Comment().ID), Kind: state.FeedbackComment, By: c.e.By, At: c.e.At,
 		Body: "I gave a 👍 to a comment that was withheld from you before; it is in the discussion now. Take it into account."})
 }
 
@@ -259,7 +259,7 @@ func newlyVouched(c *change) (id string, found bool) {
 func keepEarlyComment(c *change) {
 	keepComment(c)
 	if c.o.Verb == state.VerbMessage {
-		c.react("eyes")
+		c.react(state.ReactionEyes)
 	}
 	if c.t.Waiting != nil {
 		recheckWaiting(c)
@@ -278,14 +278,14 @@ func removeReadComments(c *change) {
 	}
 	before := of[event.Started](c).Start.ReadAt.Add(-listingLag)
 	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
-		return f.Kind == "comment" && f.TakenBy == "" && (read[f.ID] || f.At.Before(before))
+		return f.Kind == state.FeedbackComment && f.TakenBy == "" && (read[f.ID] || f.At.Before(before))
 	})
 }
 
 // keepMessage stores a message and answers once per run that it is processed later.
 func keepMessage(c *change) {
 	keepComment(c)
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	if c.markOnce("kept-" + runID(c)) {
 		c.reply(state.ReplyMessageKept)
 	}
@@ -306,7 +306,7 @@ func (c *change) feedback(f state.Feedback) {
 func (c *change) pendingFeedback() []state.Feedback {
 	var list []state.Feedback
 	for _, f := range c.t.Feedback {
-		if f.TakenBy == "" && f.Kind != "condition" {
+		if f.TakenBy == "" && f.Kind != state.FeedbackCondition {
 			list = append(list, f)
 		}
 	}
@@ -321,8 +321,8 @@ func storePush(c *change) {
 }
 
 // triggerNoun returns the noun for a withdrawn trigger.
-func triggerNoun(via string) string {
-	if via == "label" {
+func triggerNoun(via state.TriggerVia) string {
+	if via == state.TriggerLabel {
 		return "label"
 	}
 	return "assignment"

@@ -175,7 +175,7 @@ func (c *change) postPlan() {
 func (c *change) removeAnsweredFeedback(run string) {
 	kept := c.t.Feedback[:0]
 	for _, f := range c.t.Feedback {
-		if f.TakenBy != run || f.Kind == "condition" {
+		if f.TakenBy != run || f.Kind == state.FeedbackCondition {
 			kept = append(kept, f)
 		} else {
 			c.t.SeenIDs = appendBounded(c.t.SeenIDs, f.ID, maxTrustedSeenIDs)
@@ -190,7 +190,7 @@ const maxDiscussion = 200
 
 // moveToDiscussion moves answered feedback to the discussion, for later runs in other sessions.
 func moveToDiscussion(c *change, f state.Feedback) {
-	if f.Kind != "comment" && f.Kind != "answer" || slices.ContainsFunc(c.t.Context.Comments, func(m state.DiscussionComment) bool { return commentID(m.ID) == f.ID }) {
+	if f.Kind != state.FeedbackComment && f.Kind != state.FeedbackAnswer || slices.ContainsFunc(c.t.Context.Comments, func(m state.DiscussionComment) bool { return commentID(m.ID) == f.ID }) {
 		return
 	}
 	addToDiscussion(c, state.DiscussionComment{By: f.By, At: f.At, Body: f.Body})
@@ -286,10 +286,10 @@ func (c *change) personToNotify() state.Person {
 func applyAnswer(c *change) {
 	q := c.t.Question
 	keepComment(c)
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	if q != nil {
 		last := &c.t.Feedback[len(c.t.Feedback)-1]
-		last.Kind = "answer"
+		last.Kind = state.FeedbackAnswer
 		switch q.Kind {
 		case state.AskExisting:
 			c.t.Context.Cleared = true

@@ -106,7 +106,7 @@ func applyChecks(c *change) {
 	}
 	for _, r := range res.Checks {
 		if r.Code != 0 || r.TimedOut {
-			c.feedback(state.Feedback{ID: fmt.Sprintf("check:%s:%s", c.t.Work.LocalHead, r.Name), Kind: "checks", At: c.e.Now,
+			c.feedback(state.Feedback{ID: fmt.Sprintf("check:%s:%s", c.t.Work.LocalHead, r.Name), Kind: state.FeedbackChecks, At: c.e.Now,
 				Body: fmt.Sprintf("`%s` failed with exit code %d:\n%s", r.Command, r.Code, r.Tail)})
 		}
 	}
@@ -146,7 +146,7 @@ func rebaseLater(c *change, head string) {
 func askToResolve(c *change) {
 	failed := of[event.Conflict](c)
 	c.t.Branch.Head = failed.Head
-	c.feedback(state.Feedback{ID: "conflict:" + failed.Head, Kind: "conflict", At: c.e.Now, Items: failed.Paths,
+	c.feedback(state.Feedback{ID: "conflict:" + failed.Head, Kind: state.FeedbackConflict, At: c.e.Now, Items: failed.Paths,
 		Body: "Somebody pushed to the branch, and your changes conflict with the new commits. Rebase onto " + failed.Head + " and resolve the conflicts in these paths; keep that person's changes."})
 	if c.t.Work != nil && c.t.Work.Rebases >= maxRebases {
 		c.t.Work.Rebases, c.t.Step = 0, state.StepRun
@@ -157,9 +157,6 @@ func askToResolve(c *change) {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// feedbackRefusal is the kind of feedback about refusals of the push gate.
-const feedbackRefusal = "refusal"
-
 // postRefusals posts the push gate's refusals and waits for people.
 func postRefusals(c *change) {
 	phase := c.t.Phase
@@ -169,7 +166,7 @@ func postRefusals(c *change) {
 	c.t.Resume, c.t.Step = phase, state.StepRun
 	c.t.Question = &state.Question{Kind: state.AskRefused, AskedAt: c.e.Now, Text: "the push gate refused the changeset"}
 	for _, r := range of[event.Collected](c).Refusals { // an unreadable changeset has no head
-		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: feedbackRefusal, At: c.e.Now,
+		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: state.FeedbackRefusal, At: c.e.Now,
 			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
 	}
 	c.enqueuePost(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused, Refusals: of[event.Collected](c).Refusals, By: c.personToNotify()})
@@ -219,14 +216,14 @@ func (c *change) enqueueGather(at time.Time) {
 // gatherReview gathers a review; a bare approval also sets ready to merge.
 func gatherReview(c *change) {
 	v := of[event.Reviewed](c).Review
-	if v.State == "approved" {
+	if v.State == state.ReviewApproved {
 		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login
 	}
-	if v.State == "changes_requested" {
+	if v.State == state.ReviewChangesRequested {
 		c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
 	}
 	if v.Body != "" {
-		c.feedback(state.Feedback{ID: fmt.Sprintf("review:%d", v.ID), Kind: "review", By: c.e.By, At: v.At, Body: v.Body, OnPR: true})
+		c.feedback(state.Feedback{ID: fmt.Sprintf("review:%d", v.ID), Kind: state.FeedbackReview, By: c.e.By, At: v.At, Body: v.Body, OnPR: true})
 	}
 	c.enqueueGather(c.e.Now.Add(c.p.Gather))
 }
@@ -234,7 +231,7 @@ func gatherReview(c *change) {
 // gatherComment gathers a comment that addresses errand.
 func gatherComment(c *change) {
 	keepComment(c)
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	c.enqueueGather(c.e.Now.Add(c.p.Gather))
 }
 

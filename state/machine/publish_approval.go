@@ -66,8 +66,8 @@ func revokePublishApproval(c *change) {
 
 // reviseForCondition treats an approval with a condition as a change request.
 func reviseForCondition(c *change, k state.Candidate) {
-	c.feedback(state.Feedback{ID: commentID(k.Comment), Kind: "comment", By: k.By, At: k.Given, Body: k.With})
-	c.react("eyes")
+	c.feedback(state.Feedback{ID: commentID(k.Comment), Kind: state.FeedbackComment, By: k.By, At: k.Given, Body: k.With})
+	c.react(state.ReactionEyes)
 	c.startRevision("@" + k.By.Login + " approved with a condition")
 }
 
@@ -79,7 +79,7 @@ func reviseForReview(c *change) {
 
 // showAgain creates a new revision of changes whose comment was edited or deleted.
 func showAgain(c *change) {
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	c.enterPhase(c.buildingPhase(), "@"+c.e.By.Login+" asked to see the changes again")
 	c.enqueueStep(state.JobShow)
 }

@@ -14,7 +14,7 @@ import (
 func (l *life) reactions() (list []string) {
 	for _, j := range l.jobs {
 		if j.Kind == state.JobReact {
-			list = append(list, j.Args.Reaction)
+			list = append(list, string(j.Args.Reaction))
 		}
 	}
 	return list

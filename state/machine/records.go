@@ -117,7 +117,7 @@ func texts(t *state.Task) (list []*string) {
 		list = append(list, &t.Context.Comments[i].Body)
 	}
 	for i := range t.Feedback {
-		if f := &t.Feedback[i]; f.Kind != "condition" {
+		if f := &t.Feedback[i]; f.Kind != state.FeedbackCondition {
 			list = append(list, &f.Body)
 		}
 	}

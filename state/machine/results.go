@@ -77,7 +77,7 @@ func addUnreadableNote(r *state.RunResult, repaired bool) {
 	treatment := "The outcome below is taken from its readable parts."
 	if r.Guess {
 		treatment = "errand treats the answer as a plan to build."
-		if r.Outcome == "done" {
+		if r.Outcome == state.OutcomeDone {
 			treatment = "errand treats the work as finished."
 		}
 		treatment += " Please check whether that is right."

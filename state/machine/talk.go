@@ -48,7 +48,7 @@ func replyToWithdrawnComment(c *change) {
 // replyToEndedTask answers that a message to an ended task starts nothing: with a comment once per life, and with a
 // reaction to each.
 func replyToEndedTask(c *change) {
-	c.react("confused")
+	c.react(state.ReactionConfused)
 	if c.markOnce("ended-message") {
 		c.reply(state.ReplyEnded)
 	}

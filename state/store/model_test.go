@@ -118,13 +118,13 @@ func (m *model) follow(e event.Event) {
 	if m.seen[e.Task][e.ID] {
 		return
 	}
-	if strings.Contains(e.Via, "drop") {
+	if strings.Contains(string(e.Via), "drop") {
 		m.jobs[e.Task] = slices.DeleteFunc(m.jobs[e.Task], func(j modelJob) bool { return j.lane == state.LaneWork && !j.claimed })
 	}
 	for _, spec := range event.Of[event.Conflict](e).Paths {
 		m.enqueue(e, spec)
 	}
-	if !strings.Contains(e.Via, "save") {
+	if !strings.Contains(string(e.Via), "save") {
 		return
 	}
 	m.versions[e.Task]++

@@ -99,7 +99,7 @@ func (s *testStore) wantSound(t *testing.T) {
 // spelledOut is a Next for tests. Detail contains words: save, drop, phase=P, pr=N, body=N (bytes). Paths contains
 // jobs: LANE/KEY, or LANE/KEY+DURATION for a delayed one.
 func spelledOut(t *state.Task, e event.Event, _ machine.Policy) machine.Change {
-	ch := machine.Change{Note: e.Via}
+	ch := machine.Change{Note: string(e.Via)}
 	save := func() *state.Task {
 		if ch.Task == nil {
 			ch.Task = &state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseQueued}}
@@ -109,7 +109,7 @@ func spelledOut(t *state.Task, e event.Event, _ machine.Policy) machine.Change {
 		}
 		return ch.Task
 	}
-	for word := range strings.FieldsSeq(e.Via) {
+	for word := range strings.FieldsSeq(string(e.Via)) {
 		name, value, _ := strings.Cut(word, "=")
 		number, _ := strconv.Atoi(value)
 		switch name {
@@ -160,7 +160,7 @@ func storedEvent(t *testing.T, job *state.Job) event.Event {
 
 // spelled returns an event for spelledOut.
 func spelled(task state.TaskKey, detail string, jobs ...string) event.Event {
-	return event.Event{Task: task, Via: detail, Payload: event.Conflict{Paths: jobs}}
+	return event.Event{Task: task, Via: state.TriggerVia(detail), Payload: event.Conflict{Paths: jobs}}
 }
 
 func (s *testStore) mustApply(t *testing.T, e event.Event, ack Ack) Applied {

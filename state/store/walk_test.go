@@ -337,7 +337,7 @@ func (w *walker) person(task *state.Task, what string) event.Event {
 	case "edit":
 		e.Payload = event.IssueEdited{Issue: issue}
 	case "review":
-		e.Payload = event.Reviewed{Review: state.Review{ID: int64(n), State: w.pick("approved", "changes_requested"), Body: w.pick("", "words")}}
+		e.Payload = event.Reviewed{Review: state.Review{ID: int64(n), State: state.ReviewState(w.pick("approved", "changes_requested")), Body: w.pick("", "words")}}
 	case "close":
 		e.Payload = event.IssueClosed{}
 	case "merge":

@@ -74,7 +74,7 @@ func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Th
 		return nil, nil
 	}
 	return &state.Feedback{
-		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: "thread", By: last.Author, At: last.CreatedAt,
+		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: state.FeedbackThread, By: last.Author, At: last.CreatedAt,
 		Body: strings.Join(words, "\n\n"), Path: th.Path, Line: th.Line, Hunk: th.Hunk, Thread: th.TopID, OnPR: true,
 	}, nil
 }

@@ -172,7 +172,7 @@ func saidOf(list []state.DiscussionComment) []trust.Visible {
 func namesOf(list []state.Existing) string {
 	var names []string
 	for _, x := range list {
-		names = append(names, x.Kind+" "+x.Name)
+		names = append(names, string(x.Kind)+" "+x.Name)
 	}
 	return strings.Join(names, ", ")
 }
@@ -188,7 +188,7 @@ func (s *Steps) existing(ctx context.Context, w *step.Attempt, st *event.Start, 
 	var out []state.Existing
 	for _, p := range linked {
 		if p.Open && p.By.ID != me.BotID {
-			out = append(out, state.Existing{Kind: "pull request", Name: fmt.Sprintf("#%d", p.Number), URL: p.URL, By: p.By})
+			out = append(out, state.Existing{Kind: state.ExistingPR, Name: fmt.Sprintf("#%d", p.Number), URL: p.URL, By: p.By})
 		}
 	}
 	if t.Gen != 1 { // an earlier life may have left branches
@@ -204,7 +204,7 @@ func (s *Steps) existing(ctx context.Context, w *step.Attempt, st *event.Start, 
 	}
 	for _, b := range branches {
 		if ours.Has(b.Name) {
-			out = append(out, state.Existing{Kind: "branch", Name: b.Name, URL: t.Repo.URL + "/tree/" + b.Name})
+			out = append(out, state.Existing{Kind: state.ExistingBranch, Name: b.Name, URL: t.Repo.URL + "/tree/" + b.Name})
 		}
 	}
 	return out, nil

@@ -105,7 +105,7 @@ func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string
 // nobody did, or if the agent is asked to resolve a conflict with them.
 func pushedMeanwhile(t *state.Task, l *state.Launch) string {
 	head := t.Branch.Head
-	conflict := func(f state.Feedback) bool { return f.Kind == "conflict" }
+	conflict := func(f state.Feedback) bool { return f.Kind == state.FeedbackConflict }
 	if l.Root != "" || l.VMHead == "" || head == "" || l.VMHead == head || slices.ContainsFunc(t.Feedback, conflict) {
 		return ""
 	}

@@ -101,7 +101,7 @@ func (s *Steps) promptPlans(t *state.Task, d *prompts.Data) {
 			d.Plan.Approach = fmt.Sprintf("%d: %s", a.Choice, p.Approaches[a.Choice-1])
 		}
 		for _, f := range t.Feedback {
-			if f.Kind == "condition" {
+			if f.Kind == state.FeedbackCondition {
 				d.Plan.Conditions = append(d.Plan.Conditions, step.Shown(f.Body, s.Redact))
 			}
 		}
@@ -141,7 +141,7 @@ func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
 		return
 	}
 	for _, f := range t.Feedback { // comments since the context was read, for runs that answer nothing
-		if f.Kind == "comment" && t.Run.Kind == state.RunImplement {
+		if f.Kind == state.FeedbackComment && t.Run.Kind == state.RunImplement {
 			d.Since = append(d.Since, prompts.Said{Author: f.By.Login, At: f.At, Body: step.Shown(f.Body, s.Redact)})
 		}
 	}
@@ -153,7 +153,7 @@ func answers(t *state.Task, c state.DiscussionComment) bool {
 		return false
 	}
 	return slices.ContainsFunc(t.Feedback, func(f state.Feedback) bool {
-		return f.Kind == "comment" && f.ID == fmt.Sprintf("comment:%d", c.ID) && (f.TakenBy == "" || f.TakenBy == t.Run.ID)
+		return f.Kind == state.FeedbackComment && f.ID == fmt.Sprintf("comment:%d", c.ID) && (f.TakenBy == "" || f.TakenBy == t.Run.ID)
 	})
 }
 
@@ -168,7 +168,7 @@ func approvedPlan(t *state.Task) *state.Plan {
 // promptFeedback adds the feedback that the run has to answer, and notes in the launch that the run took it.
 func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) {
 	for _, f := range t.Feedback {
-		if f.Kind == "condition" {
+		if f.Kind == state.FeedbackCondition {
 			continue
 		}
 		if f.TakenBy != "" && f.TakenBy != t.Run.ID && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.TakenBy && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
@@ -176,11 +176,11 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 		}
 		l.FeedbackIDs = append(l.FeedbackIDs, f.ID)
 		body := step.Shown(f.Body, s.Redact)
-		if f.Kind == "checks" || f.Kind == "refusal" || f.Kind == "conflict" {
+		if f.Kind == state.FeedbackChecks || f.Kind == state.FeedbackRefusal || f.Kind == state.FeedbackConflict {
 			body, _ = s.Redact.Redact(f.Body) // errand's own text, and the unchanged output of commands
 		}
 		d.Feedback = append(d.Feedback, prompts.Feedback{
-			ID: f.ID, Kind: f.Kind, Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk, Items: f.Items,
+			ID: f.ID, Kind: string(f.Kind), Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk, Items: f.Items,
 		})
 	}
 }

@@ -36,7 +36,7 @@ func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error
 		}
 		text, sha := s.answerTo(t, f)
 		if f.Thread == 0 {
-			if f.Kind == "comment" || f.Kind == "review" || f.Kind == "answer" {
+			if f.Kind == state.FeedbackComment || f.Kind == state.FeedbackReview || f.Kind == state.FeedbackAnswer {
 				rest = append(rest, text)
 			}
 			continue

@@ -25,7 +25,7 @@ func (s *Steps) React(ctx context.Context, w *step.Attempt) (event.Event, error)
 		}
 	}
 	ctx = forge.WithPriority(ctx, forge.PriorityReaction)
-	switch err := s.GitHub.React(ctx, repo, target, a.Reaction); {
+	switch err := s.GitHub.React(ctx, repo, target, string(a.Reaction)); {
 	case errors.Is(err, forge.ErrLocked):
 		w.Log.Info().Err(err).Msg("reaction skipped: the conversation is locked")
 	case errors.Is(err, forge.ErrNotFound) && a.Comment != 0:
