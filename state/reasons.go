@@ -86,8 +86,29 @@ const (
 	VMExpired     = "forgotten" // saved work was not needed and was deleted
 )
 
-// VMDiskFull is the reason for replacing a VM whose disk is full (VM.EndReason, RunResult.VMEndReason).
-const VMDiskFull = "disk_full"
+// VMEndReason is why a VM ended. The list is closed: comments, pages, log and metrics show these values.
+type VMEndReason string
+
+// The reasons for the end of a VM. An ended task's VM has the task's phase as its reason.
+const (
+	VMEndDone         VMEndReason = "done"          // its task was done
+	VMEndCancelled    VMEndReason = "cancelled"     // its task was canceled
+	VMEndFailed       VMEndReason = "failed"        // its task failed and keeps no VM
+	VMEndFresh        VMEndReason = "fresh"         // `retry fresh` requested a new one: the value that tasks store
+	VMEndRetryFresh   VMEndReason = "retry_fresh"   // VMEndFresh, as rows of VMs store it
+	VMEndReplaced     VMEndReason = "replaced"      // the task got another one; only tasks store it
+	VMEndAsleep       VMEndReason = "asleep"        // its task was suspended
+	VMEndLimit        VMEndReason = "limit"         // the task's limit on VM hours or cost was reached
+	VMEndOrphan       VMEndReason = "orphan"        // the reaper found it without an owner
+	VMEndUnusable     VMEndReason = "unusable"      // it came up but was unusable
+	VMEndCreateFailed VMEndReason = "create_failed" // it did not come up
+	VMEndIdle         VMEndReason = "idle"          // it shut down after a time without contact
+	VMEndCrashed      VMEndReason = "crashed"       // its first process ended unexpectedly
+	VMEndHostStopped  VMEndReason = "host_stopped"  // the host stopped it
+	VMEndVanished     VMEndReason = "vanished"      // it disappeared for an unknown reason, as after a power cut
+	VMEndDiskFull     VMEndReason = "disk_full"     // its disk was full
+	VMEndOperator     VMEndReason = "operator"      // the operator ended it
+)
 
 // HintVMHours is the hint for a task whose VM hours are used up.
 const HintVMHours = "Its work is saved. Comment `budget +12h` to give the task 12 more VM hours and continue."

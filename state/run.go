@@ -127,8 +127,8 @@ type RunResult struct {
 	Status RunStatus `json:"status"`
 	Class  RunClass  `json:"class"`
 	// VMEndReason is the value of VM.EndReason for a lost VM (StatusVMLost); empty if the reason is unknown.
-	VMEndReason string `json:"vm_end,omitempty"`
-	Message     string `json:"message,omitempty"` // one sentence for people, in errand's words
+	VMEndReason VMEndReason `json:"vm_end,omitempty"`
+	Message     string      `json:"message,omitempty"` // one sentence for people, in errand's words
 	// ProgramError is the error message of the agent's program, RunnerNote a remark of the runner on the VM. They go to the
 	// log and the transcript only, and are not stored with the task.
 	ProgramError string    `json:"program_error,omitempty"`
@@ -194,9 +194,9 @@ type VM struct {
 	// unknown.
 	SuspendDuration time.Duration `json:"put_away,omitempty"`
 	// RestoredFrom lists the names of the task's VMs whose work was restored on this one.
-	RestoredFrom []string  `json:"carries,omitempty"`
-	EndedAt      time.Time `json:"ended_at,omitzero"`
-	EndReason    string    `json:"why,omitempty"` // the reason for its end, one of a closed list
+	RestoredFrom []string    `json:"carries,omitempty"`
+	EndedAt      time.Time   `json:"ended_at,omitzero"`
+	EndReason    VMEndReason `json:"why,omitempty"`
 }
 
 // Branch is the task's branch.

@@ -167,8 +167,8 @@ func (w *world) judgeEvent(before, after vm.Row, e vm.Event) {
 		w.complain("bill", "row %s (%s) is closed, but its server %s is %s", after.Name, after.Phase, after.ID, server.Status)
 	}
 	switch alive := there && server.Status != "off" && server.Status != "deleting"; {
-	case e.Kind == vm.Fail && alive && (before.Phase.Usable() || e.Why == string(fleet.ReasonVanished)) && !said.credible(apartForWork):
-		w.complain("loss", "row %s (%s) fails (%s %s), but its server %s is %s", after.Name, before.Phase, e.Why, e.Detail, after.ID, server.Status)
+	case e.Kind == vm.Fail && alive && (before.Phase.Usable() || e.EndReason == fleet.ReasonVanished) && !said.credible(apartForWork):
+		w.complain("loss", "row %s (%s) fails (%s %s), but its server %s is %s", after.Name, before.Phase, e.EndReason, e.Detail, after.ID, server.Status)
 	case e.Kind == vm.Imaged:
 		w.judgeImage(after)
 	}

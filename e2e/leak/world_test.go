@@ -377,7 +377,7 @@ func (w *world) storeProblems() []string {
 		case task != nil && task.VM != nil && task.VM.Name == row.Name:
 		case row.Phase == vm.Asleep && task != nil && task.Suspended != nil && task.Suspended.Ref == row.Snapshot:
 		default:
-			problems = append(problems, fmt.Sprintf("row %s is %s (%s), but belongs to no task", row.Name, row.Phase, strings.TrimSpace(row.Why+" "+row.Detail)))
+			problems = append(problems, fmt.Sprintf("row %s is %s (%s), but belongs to no task", row.Name, row.Phase, strings.TrimSpace(string(row.EndReason)+" "+row.Detail)))
 		}
 	}
 	return problems

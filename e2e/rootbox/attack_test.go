@@ -81,7 +81,7 @@ func TestFilledByTheAgent(t *testing.T) {
 		t.Errorf("got %d filled VMs, want 2", n)
 	}
 	for _, vm := range l.task().VMs {
-		if vm.EndReason != state.VMDiskFull {
+		if vm.EndReason != state.VMEndDiskFull {
 			t.Errorf("VM %s ended as %q", vm.Name, vm.EndReason)
 		}
 	}

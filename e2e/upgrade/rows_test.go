@@ -52,7 +52,7 @@ func TestRowsOfTheStoreStay(t *testing.T) {
 	if _, err := s.VMs.Intend(ctx, server, vm.Caps{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range []vm.Event{{Kind: vm.Made, ID: "1", CreatedAt: now}, {Kind: vm.End, Why: "done"}, {Kind: vm.Deleted}} {
+	for _, e := range []vm.Event{{Kind: vm.Made, ID: "1", CreatedAt: now}, {Kind: vm.End, EndReason: "done"}, {Kind: vm.Deleted}} {
 		if _, _, err := s.VMs.Apply(ctx, server.Name, e); err != nil {
 			t.Fatal(err)
 		}

@@ -153,7 +153,7 @@ func (h *hub) onPull(i *issue, by *account, action string) {
 }
 
 func (h *hub) onReview(i *issue, by *account, verdict, words string) {
-	v := forge.Review{By: by.Person, Review: state.Review{ID: h.id(), State: verdict, Body: words, At: h.clock(), Head: h.branches[i.pull.head]}}
+	v := forge.Review{By: by.Person, Review: state.Review{ID: h.id(), State: state.ReviewState(verdict), Body: words, At: h.clock(), Head: h.branches[i.pull.head]}}
 	i.pull.reviews = append(i.pull.reviews, v)
 	h.w.model.reviewed(i, by, v.ID)
 	h.tell("pull_request_review", &github.PullRequestReviewEvent{

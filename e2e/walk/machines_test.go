@@ -97,7 +97,7 @@ func (m *machines) alive() (n int) {
 }
 
 // Release deletes a VM and its runs.
-func (m *machines) Release(ctx context.Context, name, _ string) error {
+func (m *machines) Release(ctx context.Context, name string, _ state.VMEndReason) error {
 	return m.w.gate(ctx, "release VM", true, func() error {
 		for _, o := range m.list {
 			if o.name == name && !o.ended && !m.w.plant.keepVMs {

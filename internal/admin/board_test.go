@@ -41,7 +41,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	w := &world{t: t, dir: folder(t.TempDir())}
 	w.write("7-1-4").exit()
 	url := serve(t, admin.Config{Store: sample(), Transcripts: w.dir, Open: true, Version: "v1", Now: func() time.Time { return noon },
-		VMs: vmWorld(t).store.VMs, Alarms: func() []admin.Alarm { return []admin.Alarm{{Kind: "volume", ID: "<i>", Why: "<i>"}} },
+		VMs: vmWorld(t).store.VMs, Alarms: func() []admin.Alarm { return []admin.Alarm{{Kind: "volume", ID: "<i>", Reason: "<i>"}} },
 		Describe: func(context.Context) (admin.Source, error) {
 			return admin.Source{Kind: "plain", Isolation: "none", Notes: []string{"install <bwrap>"}, Candidates: []admin.Candidate{{Type: "<i>", Sold: true, Available: true}}}, nil
 		}})

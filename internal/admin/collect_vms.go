@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/vm"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -17,11 +18,11 @@ func (c *collector) vmFacts(ctx context.Context, out chan<- prometheus.Metric) e
 	if err != nil {
 		return err
 	}
-	counts, ended := map[vm.Phase]int{}, map[string]int{}
+	counts, ended := map[vm.Phase]int{}, map[state.VMEndReason]int{}
 	for i := range rows {
 		counts[rows[i].Phase]++
 		if rows[i].Phase == vm.Gone {
-			ended[rows[i].Why]++
+			ended[rows[i].EndReason]++
 		}
 	}
 	d := desc("vm_rows", "VMs by phase; deleted ones are kept for about a day.", "phase")
@@ -30,7 +31,7 @@ func (c *collector) vmFacts(ctx context.Context, out chan<- prometheus.Metric) e
 	}
 	d = desc("vm_ended", "VMs deleted in about the last day, by reason.", "why")
 	for why, n := range ended {
-		gauge(out, d, float64(n), why)
+		gauge(out, d, float64(n), string(why))
 	}
 	if c.alarms != nil {
 		gauge(out, desc("vm_alarms", "Resources at the VM provider that errand does not manage and that need attention."), float64(len(c.alarms())))

@@ -218,7 +218,7 @@ func tallyOf(t *state.Task) tally {
 		c.runs = append(c.runs, runLabel{string(r.Kind), string(r.State)})
 	}
 	for _, vm := range t.VMs {
-		c.vms = append(c.vms, vmLabel{vm.Kind, vm.EndReason})
+		c.vms = append(c.vms, vmLabel{vm.Kind, string(vm.EndReason)})
 	}
 	if t.VM != nil {
 		c.vms = append(c.vms, vmLabel{t.VM.Kind, ""})

@@ -25,11 +25,11 @@ var _ VMs = (*vm.Rows)(nil)
 
 // Alarm is a resource at the VM provider that errand does not manage and that needs a person's attention.
 type Alarm struct {
-	Kind  string    `json:"kind"`
-	ID    string    `json:"id"`
-	Name  string    `json:"name,omitempty"`
-	Why   string    `json:"why"`
-	Since time.Time `json:"since"`
+	Kind   string    `json:"kind"`
+	ID     string    `json:"id"`
+	Name   string    `json:"name,omitempty"`
+	Reason string    `json:"why"`
+	Since  time.Time `json:"since"`
 }
 
 // maxVMs is the number of ended VMs shown, the newest ones.
@@ -66,14 +66,14 @@ type vmRow struct {
 	Created  *time.Time `json:"created,omitempty"`
 	Gone     *time.Time `json:"gone,omitempty"`
 	// Price is for one billing span, Spans the number of started spans, Cost their product.
-	Price    float64    `json:"price,omitempty"`
-	Spans    int64      `json:"spans,omitempty"`
-	Cost     float64    `json:"cost,omitempty"`
-	Currency string     `json:"currency,omitempty"`
-	Until    *time.Time `json:"paid_until,omitempty"`
-	Image    string     `json:"image,omitempty"` // of a suspended disk
-	Why      string     `json:"why,omitempty"`
-	Detail   string     `json:"detail,omitempty"`
+	Price     float64           `json:"price,omitempty"`
+	Spans     int64             `json:"spans,omitempty"`
+	Cost      float64           `json:"cost,omitempty"`
+	Currency  string            `json:"currency,omitempty"`
+	Until     *time.Time        `json:"paid_until,omitempty"`
+	Image     string            `json:"image,omitempty"` // of a suspended disk
+	EndReason state.VMEndReason `json:"why,omitempty"`
+	Detail    string            `json:"detail,omitempty"`
 
 	micro, microSpan int64
 	paid             time.Duration
@@ -125,7 +125,7 @@ func newVMRow(r *vm.Row, now time.Time) vmRow {
 	v := vmRow{
 		Name: r.Name, Phase: r.Phase, Since: r.Since, Provider: r.Provider, Kind: r.Kind, Location: r.Location, ID: r.ID,
 		Created: known(r.CreatedAt), Gone: known(r.EndedAt), Spans: bill.Spans, Cost: units(bill.Micro), Currency: r.Currency,
-		Image: r.Snapshot, Why: r.Why, Detail: transcript.Cut(r.Detail).Text, micro: bill.Micro,
+		Image: r.Snapshot, EndReason: r.EndReason, Detail: transcript.Cut(r.Detail).Text, micro: bill.Micro,
 	}
 	if r.Paid > 0 {
 		v.Price, v.microSpan, v.paid = units(r.MicroHour), r.MicroHour, r.Paid

@@ -66,19 +66,19 @@ func vmWorld(t *testing.T, alarms ...admin.Alarm) *world {
 	w.advance(40 * time.Second)
 	do("gone", vm.Event{Kind: vm.Runs}, vm.Event{Kind: vm.Up})
 	w.advance(90 * time.Minute)
-	do("gone", vm.Event{Kind: vm.End, Why: "asleep"}, vm.Event{Kind: vm.Deleted})
+	do("gone", vm.Event{Kind: vm.End, EndReason: "asleep"}, vm.Event{Kind: vm.Deleted})
 	intend("parked", task)
 	do("parked", vm.Event{Kind: vm.Made, Usable: true}, vm.Event{Kind: vm.Rest})
 	intend("baking", state.TaskKey{})
 	intend("stuck", state.TaskKey{Repo: 9, Issue: 9})
-	do("stuck", vm.Event{Kind: vm.Made}, vm.Event{Kind: vm.Fail, Why: "unusable", Detail: "no <answer> in time"})
+	do("stuck", vm.Event{Kind: vm.Made}, vm.Event{Kind: vm.Fail, EndReason: "unusable", Detail: "no <answer> in time"})
 	w.advance(10 * time.Minute)
 	return w
 }
 
 func TestVMs(t *testing.T) {
 	t.Parallel()
-	w := vmWorld(t, admin.Alarm{Kind: "volume", ID: "77", Name: "<mine>", Why: "it does not carry `our` label", Since: noon})
+	w := vmWorld(t, admin.Alarm{Kind: "volume", ID: "77", Name: "<mine>", Reason: "it does not carry `our` label", Since: noon})
 	body := w.page("/vms")
 	want(t, body,
 		`<a href="/vms">VMs</a>`, "VMs now, of 3", "Today, of €2.00", "This month, of €20.00",

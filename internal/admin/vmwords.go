@@ -62,10 +62,10 @@ func (v vmRow) CostText() string {
 
 // End returns the reason of the VM's end as text.
 func (v vmRow) End() string {
-	if v.Why == "" {
+	if v.EndReason == "" {
 		return ""
 	}
-	return words.VMEnd(v.Why)
+	return words.VMEnd(v.EndReason)
 }
 
 // CostText formats the sum.

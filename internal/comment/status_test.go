@@ -48,7 +48,7 @@ func statuses() map[string]*state.Task {
 		"disk_full": with(func(t *state.Task) {
 			parked(t)
 			t.VM, t.VMs = nil, manyVMs()[1:2]
-			t.VMs[0].EndReason = state.VMDiskFull
+			t.VMs[0].EndReason = state.VMEndDiskFull
 		}),
 		"parked": with(parked),
 		"stale":  with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
@@ -101,7 +101,7 @@ func TestStatusOfRandomTasks(t *testing.T) {
 		})
 		change("locked", func() { task.Locked = true })
 		change("stripped", func() { task.Context.Stripped = rapid.SliceOf(nasty).Draw(r, "stripped") })
-		change("ended VM", func() { task.VM, task.VMs = nil, []state.VM{{EndReason: nasty.Draw(r, "why")}} })
+		change("ended VM", func() { task.VM, task.VMs = nil, []state.VM{{EndReason: state.VMEndReason(nasty.Draw(r, "why"))}} })
 		for range rapid.IntRange(0, 40).Draw(r, "history") {
 			testLife{task}.phase(rapid.SampledFrom(phases).Draw(r, "phase"), 40, nasty.Draw(r, "because"))
 		}

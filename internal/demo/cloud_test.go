@@ -48,7 +48,7 @@ func lifeOnHetzner(t *testing.T, sleep settings.SleepMode) {
 		t.Errorf("got %d VMs, current VM %+v", n, p.task.VM)
 	}
 	for i, vm := range p.task.VMs {
-		if want := map[bool]string{true: "done", false: "asleep"}[i+1 == len(p.task.VMs)]; vm.EndReason != want || vm.MicroHour == 0 || vm.Currency != "EUR" {
+		if want := map[bool]string{true: "done", false: "asleep"}[i+1 == len(p.task.VMs)]; string(vm.EndReason) != want || vm.MicroHour == 0 || vm.Currency != "EUR" {
 			t.Errorf("VM %d: got %+v, want end %s and a price", i, vm, want)
 		}
 	}

@@ -182,7 +182,7 @@ func (f *Fleet) bringUp(ctx context.Context, in intent, spec AcquireSpec) (VM, e
 	for {
 		switch {
 		case row.Phase.Over():
-			return VM{}, fmt.Errorf("%w: %s: %s %s", errRowEnded, row.Name, row.Why, row.Detail)
+			return VM{}, fmt.Errorf("%w: %s: %s %s", errRowEnded, row.Name, row.EndReason, row.Detail)
 		case row.Phase.Usable():
 			return f.vmInUse(ctx, row)
 		case row.Phase == vm.Intended:
@@ -220,12 +220,12 @@ func (f *Fleet) vmInUse(ctx context.Context, row vm.Row) (VM, error) {
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(ReasonVanished)})
+		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, EndReason: ReasonVanished})
 		return VM{}, errors.Join(errRowEnded, err)
 	case err != nil:
 		return VM{}, err
 	case server.State == StateEnded:
-		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(server.Ended), Detail: server.Detail})
+		_, _, err = f.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, EndReason: server.Ended, Detail: server.Detail})
 		return VM{}, errors.Join(errRowEnded, err)
 	case server.State == StateOff:
 		return f.suspension.wakeInPlace(ctx, row)

@@ -145,7 +145,7 @@ func TestSlowVMIsReplaced(t *testing.T) {
 	if !errors.Is(err, fleet.ErrNoCapacity) || strings.Count(s.ordered(), "small") != 5 {
 		t.Errorf("got orders %q, error %v", s.ordered(), err)
 	}
-	if row := rowOf(t, st, first); row.Why != string(fleet.ReasonCreateFailed) || row.Phase != vm.Gone {
+	if row := rowOf(t, st, first); row.EndReason != fleet.ReasonCreateFailed || row.Phase != vm.Gone {
 		t.Errorf("got first row %+v", row)
 	}
 }
@@ -208,8 +208,8 @@ func TestFirstContact(t *testing.T) {
 			if row := rowOf(t, st, server.Name); row.Phase != vm.Ready {
 				t.Errorf("got row %s", row.Phase)
 			}
-			if first := rowOf(t, st, fleet.VMName("demo", "5-7", 1)); test.gen > 1 && first.Why != string(fleet.ReasonUnusable) {
-				t.Errorf("first VM: got reason %q", first.Why)
+			if first := rowOf(t, st, fleet.VMName("demo", "5-7", 1)); test.gen > 1 && first.EndReason != fleet.ReasonUnusable {
+				t.Errorf("first VM: got reason %q", first.EndReason)
 			} else if !strings.Contains(first.Detail, test.detail) {
 				t.Errorf("the first one ended because %q, want %q", first.Detail, test.detail)
 			}

@@ -57,7 +57,7 @@ func (c *core) apply(ctx context.Context, name string, e vm.Event) (vm.Row, bool
 	close(c.changed)
 	c.changed = make(chan struct{})
 	c.changeMu.Unlock()
-	c.cfg.Log.Debug().Str("vm", name).Str("event", string(e.Kind)).Str("phase", string(row.Phase)).Str("reason", row.Why).Msg("VM changed phase")
+	c.cfg.Log.Debug().Str("vm", name).Str("event", string(e.Kind)).Str("phase", string(row.Phase)).Str("reason", string(row.EndReason)).Msg("VM changed phase")
 	return row, true, nil
 }
 

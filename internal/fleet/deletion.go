@@ -107,7 +107,7 @@ func (d *deleter) advanceDeletion(ctx context.Context, row vm.Row) error {
 	if ctx.Err() != nil || !d.isDeleting(row.Name) && !d.claimRetry(row.Name) {
 		return nil
 	}
-	if err := d.endAndDelete(ctx, row, Reason(row.Why), row.Phase == vm.Asleep); err != nil {
+	if err := d.endAndDelete(ctx, row, row.EndReason, row.Phase == vm.Asleep); err != nil {
 		return fmt.Errorf("delete VM %s: %w", row.Name, err)
 	}
 	d.inventory.dropCached(row.Name)
@@ -131,7 +131,7 @@ func (d *deleter) endAndDelete(ctx context.Context, read vm.Row, why Reason, kee
 		return nil // another caller has deleted it
 	}
 	if !keepsImage || row.Phase != vm.Asleep {
-		if row, _, err = d.apply(ctx, row.Name, vm.Event{Kind: vm.End, Why: string(why)}); err != nil {
+		if row, _, err = d.apply(ctx, row.Name, vm.Event{Kind: vm.End, EndReason: why}); err != nil {
 			return err
 		}
 	}
@@ -189,7 +189,7 @@ func (d *deleter) claimRetry(name string) bool {
 func (d *deleter) releaseStandby(ctx context.Context, rows []vm.Row) bool {
 	for _, row := range rows {
 		if row.Standby && row.Phase == vm.Parked {
-			err := d.release(ctx, row.Name, Reason(row.Why))
+			err := d.release(ctx, row.Name, row.EndReason)
 			d.cfg.Log.Info().Err(err).Str("vm", row.Name).Msg("standby VM released to make room")
 			if err == nil {
 				return true

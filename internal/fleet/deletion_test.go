@@ -67,7 +67,7 @@ func TestVMIsDeletedByOneCallerAtATime(t *testing.T) {
 			return f.Release(context.Background(), server, fleet.ReasonDone)
 		},
 		"a release after the poller has begun": func(f *fleet.Fleet, s *store.Store, server string) error {
-			_, _, err := s.VMs.Apply(context.Background(), server, vm.Event{Kind: vm.Fail, Why: string(fleet.ReasonVanished)})
+			_, _, err := s.VMs.Apply(context.Background(), server, vm.Event{Kind: vm.Fail, EndReason: fleet.ReasonVanished})
 			time.Sleep(6 * time.Second)
 			if err == nil {
 				err = f.Release(context.Background(), server, fleet.ReasonDone)
@@ -147,7 +147,7 @@ func TestDeletionsDoNotDelayNewVMs(t *testing.T) {
 			failed = append(failed, server.Name)
 		}
 		for _, name := range failed {
-			if _, _, err := st.VMs.Apply(t.Context(), name, vm.Event{Kind: vm.Fail, Why: string(fleet.ReasonVanished)}); err != nil {
+			if _, _, err := st.VMs.Apply(t.Context(), name, vm.Event{Kind: vm.Fail, EndReason: fleet.ReasonVanished}); err != nil {
 				t.Fatal(err)
 			}
 		}

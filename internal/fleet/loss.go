@@ -95,6 +95,6 @@ func (v *inventory) failIfLost(ctx context.Context, row vm.Row) (bool, error) {
 		return false, nil
 	}
 	v.dropCached(row.Name)
-	_, failed, err := v.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(server.Ended), Detail: server.Detail})
+	_, failed, err := v.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, EndReason: server.Ended, Detail: server.Detail})
 	return failed, err
 }

@@ -56,7 +56,7 @@ func TestOneEndedReportFreesNoSlot(t *testing.T) {
 	}
 	c.pass(time.Minute)
 	_, err := f.Acquire(t.Context(), other) // it counts until it is deleted
-	if row := rowOf(t, store, server.Name); !errors.Is(err, fleet.ErrNoCapacity) || row.Phase != vm.Failed || row.Why != string(fleet.ReasonCrashed) {
+	if row := rowOf(t, store, server.Name); !errors.Is(err, fleet.ErrNoCapacity) || row.Phase != vm.Failed || row.EndReason != fleet.ReasonCrashed {
 		t.Errorf("a minute later: got error %v, row %+v", err, row)
 	}
 }

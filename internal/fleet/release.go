@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/errand-bot/errand/state/vm"
 )
 
 // release implements [Fleet.Release].
 func (d *deleter) release(ctx context.Context, name string, why Reason) error {
-	if !why.Valid() {
+	if !slices.Contains(Reasons(), why) {
 		return fmt.Errorf("release VM %s: reason %q is not in the list", name, why)
 	}
 	d.inventory.dropCached(name)
@@ -29,7 +30,7 @@ func (d *deleter) release(ctx context.Context, name string, why Reason) error {
 
 func (d *deleter) releaseRow(ctx context.Context, row vm.Row, why Reason) error {
 	if d.keepsAsStandby(row, why) {
-		_, kept, err := d.apply(ctx, row.Name, vm.Event{Kind: vm.Keep, Why: string(why)})
+		_, kept, err := d.apply(ctx, row.Name, vm.Event{Kind: vm.Keep, EndReason: why})
 		if kept || err != nil {
 			return err
 		}
@@ -70,9 +71,9 @@ func (d *deleter) deleteByRow(ctx context.Context, row vm.Row) error {
 	// A VM that was created late, or not taken over by the successor, has the row's name, and its ID is not stored
 	// here.
 	if row.Phase == vm.Gone || row.Successor != "" {
-		return d.provider.Delete(ctx, row.Name, Reason(row.Why))
+		return d.provider.Delete(ctx, row.Name, row.EndReason)
 	}
-	return d.delete(ctx, VM{Name: row.Name, ID: row.ID}, Reason(row.Why))
+	return d.delete(ctx, VM{Name: row.Name, ID: row.ID}, row.EndReason)
 }
 
 // isTakeoverPending reports whether another row will take over the VM but has not done so yet.

@@ -59,7 +59,7 @@ func (s *starter) storeCreated(ctx context.Context, row vm.Row, server VM) (vm.R
 // giveUp ends a row whose VM does not come up.
 func (s *starter) giveUp(ctx context.Context, row vm.Row, why Reason, cause error) (vm.Row, error) {
 	s.cfg.Log.Warn().Err(cause).Str("vm", row.Name).Str("reason", string(why)).Msg("VM given up")
-	row, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, Why: string(why), Detail: cause.Error()})
+	row, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Fail, EndReason: why, Detail: cause.Error()})
 	return row, err
 }
 

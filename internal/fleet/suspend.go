@@ -28,7 +28,7 @@ func (s *suspender) snapshot(ctx context.Context, name string) (Image, error) {
 	case row.Phase == vm.Asleep:
 		img = s.sleepImage(ctx, row)
 	case row.Phase.Over():
-		err = fmt.Errorf("%w: %s %s", ErrEnded, row.Why, row.Detail)
+		err = fmt.Errorf("%w: %s %s", ErrEnded, row.EndReason, row.Detail)
 	default:
 		img, err = s.suspend(ctx, row)
 	}
@@ -66,7 +66,7 @@ func (s *suspender) suspend(ctx context.Context, row vm.Row) (img Image, err err
 	s.inventory.dropCached(row.Name)
 	if err = imager.PowerOff(ctx, row.ID); err == nil {
 		if img, err = s.ensureImage(ctx, imager, row, first); err == nil {
-			_, _, err = s.apply(ctx, row.Name, vm.Event{Kind: vm.Imaged, Snapshot: img.ID, Why: string(ReasonAsleep)})
+			_, _, err = s.apply(ctx, row.Name, vm.Event{Kind: vm.Imaged, Snapshot: img.ID, EndReason: ReasonAsleep})
 			s.images.bookImages(ctx, []Image{img}, false) // it may be deleted before the reapers list it
 			return img, err
 		}

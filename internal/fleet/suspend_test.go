@@ -122,8 +122,8 @@ func TestStandbyVMIsReused(t *testing.T) {
 			if err := f.Run(ctx); err != nil { // deletes the remains of the first VM, and standby VMs whose time is over
 				t.Error(err)
 			}
-			if row := rowOf(t, store, first.Name); row.Phase != vm.Gone || row.Why != string(fleet.ReasonDone) {
-				t.Errorf("got first row %s, %s", row.Phase, row.Why)
+			if row := rowOf(t, store, first.Name); row.Phase != vm.Gone || row.EndReason != fleet.ReasonDone {
+				t.Errorf("got first row %s, %s", row.Phase, row.EndReason)
 			}
 		})
 	}

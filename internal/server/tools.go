@@ -151,7 +151,7 @@ func (s *Server) bakedRunner(arch string) (data []byte, name string, err error) 
 func (s *Server) alarms() []admin.Alarm {
 	var list []admin.Alarm
 	for _, a := range s.fleet.Alarms() {
-		list = append(list, admin.Alarm{Kind: a.Kind, ID: a.ID, Name: a.Name, Why: a.Explanation, Since: a.Since})
+		list = append(list, admin.Alarm{Kind: a.Kind, ID: a.ID, Name: a.Name, Reason: a.Explanation, Since: a.Since})
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -128,16 +129,15 @@ func generation(t *state.Task) int {
 }
 
 // Release deletes a VM and closes the connection to it. It may be repeated.
-func (v *VMs) Release(ctx context.Context, name, why string) error {
+func (v *VMs) Release(ctx context.Context, name string, why state.VMEndReason) error {
 	v.cfg.Disconnect(name)
-	reason := fleet.Reason(why)
-	if why == "fresh" {
-		reason = fleet.ReasonFresh
+	if why == state.VMEndFresh {
+		why = fleet.ReasonFresh
 	}
-	if !reason.Valid() {
-		reason = fleet.ReasonFailed
+	if !slices.Contains(fleet.Reasons(), why) {
+		why = fleet.ReasonFailed
 	}
-	return v.cfg.Fleet.Release(ctx, name, reason)
+	return v.cfg.Fleet.Release(ctx, name, why)
 }
 
 // IsGone reports whether an error means that a VM, or the run on it, is lost for good.

@@ -8,43 +8,43 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// VMEnd returns why a VM ended. It covers the fleet's reasons and those of tasks.
-func VMEnd(why string) string {
+// VMEnd returns why a VM ended.
+func VMEnd(why state.VMEndReason) string {
 	switch why {
-	case "done":
+	case state.VMEndDone:
 		return "its task was done"
-	case "cancelled":
+	case state.VMEndCancelled:
 		return "its task was canceled"
-	case "failed":
+	case state.VMEndFailed:
 		return "its task failed"
-	case "fresh", "retry_fresh":
+	case state.VMEndFresh, state.VMEndRetryFresh:
 		return "a new one was requested"
-	case "replaced":
+	case state.VMEndReplaced:
 		return "another VM replaced it"
-	case "asleep":
+	case state.VMEndAsleep:
 		return "its task was suspended"
-	case "limit":
+	case state.VMEndLimit:
 		return "the limit on VM hours or VM cost was reached"
-	case "orphan":
+	case state.VMEndOrphan:
 		return "it belonged to no task"
-	case "unusable":
+	case state.VMEndUnusable:
 		return "it was unusable"
-	case "create_failed":
+	case state.VMEndCreateFailed:
 		return "it did not start"
-	case "idle":
+	case state.VMEndIdle:
 		return "it had no contact with errand"
-	case "crashed":
+	case state.VMEndCrashed:
 		return "it shut down unexpectedly"
-	case "host_stopped":
+	case state.VMEndHostStopped:
 		return "its host stopped it"
-	case "vanished":
+	case state.VMEndVanished:
 		return "it disappeared for an unknown reason"
-	case state.VMDiskFull:
+	case state.VMEndDiskFull:
 		return "its disk was full"
-	case "operator":
+	case state.VMEndOperator:
 		return "the operator ended it"
 	}
-	return Plain(why)
+	return Plain(string(why))
 }
 
 // Asleep returns the kind and size of a suspended task's saved work.

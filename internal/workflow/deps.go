@@ -36,7 +36,7 @@ type GitHub interface {
 // VMs gives each task its VM, and deletes it.
 type VMs interface {
 	workspace.VMs
-	Release(ctx context.Context, vm, why string) error
+	Release(ctx context.Context, vm string, why state.VMEndReason) error
 }
 
 // Runner does the steps' work on a VM; *runnerctl.Controller is one. Each method may be called again.

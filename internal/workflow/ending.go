@@ -52,7 +52,7 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) 
 
 // release deletes the task's VM. It may be repeated.
 func (s *Steps) release(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	vm, why := w.Job.Args.VM, w.Job.Args.Reason
+	vm, why := w.Job.Args.VM, state.VMEndReason(w.Job.Args.Reason)
 	if err := s.VMs.Release(ctx, vm, why); err != nil {
 		return event.Event{}, fmt.Errorf("delete VM %s: %w", vm, err)
 	}

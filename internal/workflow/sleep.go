@@ -96,7 +96,7 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Suspended
 // notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that
 // cannot be reached is tried again later; one that fails repeatedly is given up, and only its commits are saved.
 func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (event.Event, error) {
-	out := event.Suspended{VM: w.Task.VM.Name, Failure: "the VM is gone", EndReason: "vanished"}
+	out := event.Suspended{VM: w.Task.VM.Name, Failure: "the VM is gone", EndReason: state.VMEndVanished}
 	if runnerctl.Gone(cause) {
 		return event.Event{Payload: out}, nil
 	}
@@ -107,7 +107,7 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (eve
 		return event.Event{}, cause
 	}
 	w.Log.Warn().Err(cause).Msg("failed to save the work of an idle VM; giving it up")
-	out.Failure, out.EndReason = "its work could not be packed", "unusable"
+	out.Failure, out.EndReason = "its work could not be packed", state.VMEndUnusable
 	if large {
 		out.Failure = "its work is too large to be packed"
 	}

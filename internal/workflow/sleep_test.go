@@ -156,7 +156,7 @@ func TestCannotBePacked(t *testing.T) {
 			}
 			workflowtest.Check(t, err)
 			slept, ok := e.Payload.(event.Suspended)
-			if !ok || slept.Work != nil || slept.EndReason != c.via || slept.Failure == "" || (slept.Saved.Ref != "") != c.saved {
+			if !ok || slept.Work != nil || string(slept.EndReason) != c.via || slept.Failure == "" || (slept.Saved.Ref != "") != c.saved {
 				t.Errorf("got event %+v", e)
 			}
 		})

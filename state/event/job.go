@@ -129,8 +129,8 @@ type (
 
 	// Released says that a VM is gone.
 	Released struct {
-		VM     string `json:"vm,omitempty"` // its name; empty for the task's present one
-		Reason string `json:"why"`          // the value of VM.EndReason
+		VM     string            `json:"vm,omitempty"` // its name; empty for the task's present one
+		Reason state.VMEndReason `json:"why"`
 	}
 
 	// Suspended is the outcome of suspending the work on a VM.
@@ -140,7 +140,7 @@ type (
 		// the value of VM.EndReason.
 		Work      *state.SuspendedWork `json:"asleep,omitempty"`
 		Failure   string               `json:"failure,omitempty"`
-		EndReason string               `json:"why,omitempty"`
+		EndReason state.VMEndReason    `json:"why,omitempty"`
 		Saved     state.SavedWork      `json:"saved,omitzero"` // the changes alone, if no more could be stored
 	}
 

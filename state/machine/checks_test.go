@@ -105,13 +105,13 @@ func TestGateRefusalsAreStored(t *testing.T) {
 // The known reason for the loss of a VM is stored, or that it is unknown.
 func TestEndReasonOfLostVM(t *testing.T) {
 	t.Parallel()
-	for given, want := range map[string]string{"": "vanished", state.VMDiskFull: state.VMDiskFull} {
+	for given, want := range map[state.VMEndReason]state.VMEndReason{"": "vanished", state.VMEndDiskFull: state.VMEndDiskFull} {
 		l := newLife(t)
 		l.toPreliminary()
 		l.approve()
 		l.launch()
 		l.end(state.RunResult{Status: state.StatusVMLost, Class: state.RunRetryable, Message: "gone", VMEndReason: given})
-		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].EndReason != want || jobOf(l.jobs, state.JobRelease).Args.Reason != want {
+		if l.task.VM != nil || l.task.VMs[len(l.task.VMs)-1].EndReason != want || jobOf(l.jobs, state.JobRelease).Args.Reason != string(want) {
 			t.Errorf("%q: got VMs %+v, jobs %v", given, l.task.VMs, l.jobs)
 		}
 	}

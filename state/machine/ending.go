@@ -83,7 +83,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	case unread != nil:
 		saveEndedRun(c, unread, end.Reason)
 	default:
-		c.releaseVM(string(phase))
+		c.releaseVM(state.VMEndReason(phase))
 	}
 	if !cannotComment(c.t) && c.t.Outcome != state.OutcomeReport {
 		c.enqueuePost("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil, By: c.e.By})
@@ -99,14 +99,14 @@ func saveEndedRun(c *change, r *state.Run, reason string) {
 }
 
 // releaseVM queues the deletion of the VM.
-func (c *change) releaseVM(reason string) {
+func (c *change) releaseVM(reason state.VMEndReason) {
 	j := c.job(state.JobRelease, state.LaneControl, "release-"+c.t.VM.Name)
-	j.Args = state.JobArgs{VM: c.t.VM.Name, Reason: reason}
+	j.Args = state.JobArgs{VM: c.t.VM.Name, Reason: string(reason)}
 	c.enqueue(j)
 }
 
 // storeRelease stores that the VM is gone, and why.
-func storeRelease(c *change, reason string) {
+func storeRelease(c *change, reason state.VMEndReason) {
 	vm := *c.t.VM
 	vm.EndedAt, vm.EndReason = c.e.Now, reason
 	c.t.VMs = append(c.t.VMs, vm)
@@ -124,7 +124,7 @@ func storeSavedWork(c *change) {
 		c.t.Run = nil
 	}
 	if c.t.Ended() && c.t.VM != nil {
-		c.releaseVM(string(c.t.Phase))
+		c.releaseVM(state.VMEndReason(c.t.Phase))
 	}
 }
 
@@ -214,7 +214,7 @@ func retry(c *change) {
 		c.t.Fresh = true
 		c.t.Step = state.StepRun
 		if c.t.VM != nil {
-			c.releaseVM("fresh")
+			c.releaseVM(state.VMEndFresh)
 		}
 	}
 	if n := len(c.t.Runs); n > 0 { // a person's command resets the number of attempts

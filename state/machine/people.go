@@ -22,9 +22,9 @@ func beginTask(c *change) {
 			t.Status = old // it does not show the end yet: the new life continues it, so that no outdated comment remains
 		}
 		if vm := c.t.VM; vm != nil { // its work is still being saved, or it is being deleted
-			c.releaseVM("replaced")
+			c.releaseVM(state.VMEndReplaced)
 			old := *vm
-			old.EndedAt, old.EndReason = e.Now, "replaced"
+			old.EndedAt, old.EndReason = e.Now, state.VMEndReplaced
 			t.VMs = append(t.VMs, old)
 		}
 	}
@@ -153,7 +153,7 @@ func replan(c *change) {
 	if c.t.Branch.Head != "" { // commits without a pull request stay where they are
 		c.t.Branch, c.t.Work, c.t.Fresh = state.Branch{}, nil, true
 		if c.t.VM != nil {
-			c.releaseVM("fresh")
+			c.releaseVM(state.VMEndFresh)
 		}
 	}
 	phase := state.PhaseQueued

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -152,7 +153,7 @@ func closeRun(c *change) {
 	c.t.Run = nil
 	storeLastMessage(c, res.Text)
 	if res.Status == state.StatusVMLost && c.t.VM != nil {
-		reason := firstNonEmpty(res.VMEndReason, "vanished")
+		reason := cmp.Or(res.VMEndReason, state.VMEndVanished)
 		c.releaseVM(reason)
 		storeRelease(c, reason)
 	}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -89,9 +90,9 @@ func releaseSuspended(c *change) {
 		c.checkIdleAgain() // it is deleted, or kept, as without suspending
 		return
 	}
-	reason := "asleep"
+	reason := state.VMEndAsleep
 	if a == nil {
-		reason = firstNonEmpty(of[event.Suspended](c).EndReason, "vanished")
+		reason = cmp.Or(of[event.Suspended](c).EndReason, state.VMEndVanished)
 		c.enqueuePost("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: of[event.Suspended](c).Failure, By: c.personToNotify()})
 	}
 	c.releaseVM(reason)
@@ -200,7 +201,7 @@ func continueRestored(c *change) {
 func storeObsoleteVM(c *change) {
 	c.storeVM(of[event.Restored](c).Launch)
 	if c.t.Ended() {
-		c.releaseVM(string(c.t.Phase))
+		c.releaseVM(state.VMEndReason(c.t.Phase))
 	}
 }
 
@@ -210,7 +211,7 @@ func (c *change) storeVM(l state.Launch) {
 	defer scheduleSpanCheck(c)
 	if old := c.t.VM; old != nil && old.Name != vm.Name {
 		gone := *old
-		gone.EndedAt, gone.EndReason = c.e.Now, "replaced"
+		gone.EndedAt, gone.EndReason = c.e.Now, state.VMEndReplaced
 		c.t.VMs = append(c.t.VMs, gone)
 	}
 	c.t.VM = &vm

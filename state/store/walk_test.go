@@ -211,7 +211,7 @@ func (w *walker) outcome(task *state.Task, job *state.Job) event.Event {
 	case state.JobStatus:
 		return event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 1, Shown: task.Visible, At: w.time()}}}
 	case state.JobRelease:
-		return event.Event{Payload: event.Released{Reason: job.Args.Reason}}
+		return event.Event{Payload: event.Released{Reason: state.VMEndReason(job.Args.Reason)}}
 	case state.JobDue:
 		return event.Event{Payload: event.NewDue(job.Args.Due, job.Args.Key)}
 	case state.JobGather:

@@ -39,7 +39,7 @@ func (s *Rows) checkRow(r kv.Reader, key string, want func(key, owner string), p
 	if row.Phase == Gone && row.EndedAt.IsZero() {
 		problem("%s is gone and has no end", key)
 	}
-	if row.Phase.Over() && row.Why == "" {
+	if row.Phase.Over() && row.EndReason == "" {
 		problem("%s is %s without a reason", key, row.Phase)
 	}
 	if row.EndedAt.IsZero() {

@@ -123,9 +123,9 @@ type Row struct {
 	// Snapshot is the image of its disk.
 	Snapshot string `json:"snapshot,omitempty"`
 
-	// Why is the reason for its end, one of the fleet's closed list; Detail is for the operator.
-	Why    string `json:"why,omitempty"`
-	Detail string `json:"detail,omitempty"`
+	// EndReason is the reason for its end; Detail is for the operator.
+	EndReason state.VMEndReason `json:"why,omitempty"`
+	Detail    string            `json:"detail,omitempty"`
 }
 
 // EventKind is the kind of an event of a VM.
@@ -140,10 +140,10 @@ const (
 	Work     EventKind = "work"     // a run of its task is on it
 	Rest     EventKind = "rest"     // the run has ended, or another VM has it
 	Sleep    EventKind = "sleep"    // its work is being saved
-	Imaged   EventKind = "imaged"   // its disk is an image: Snapshot, Why
-	Keep     EventKind = "keep"     // its task no longer needs it; it is kept for the next one: Why
-	End      EventKind = "end"      // it is to be deleted: Why, Detail
-	Fail     EventKind = "fail"     // it is unusable: Why, Detail
+	Imaged   EventKind = "imaged"   // its disk is an image: Snapshot, EndReason
+	Keep     EventKind = "keep"     // its task no longer needs it; it is kept for the next one: EndReason
+	End      EventKind = "end"      // it is to be deleted: EndReason, Detail
+	Fail     EventKind = "fail"     // it is unusable: EndReason, Detail
 	Deleted  EventKind = "deleted"  // the provider has confirmed the deletion
 	Inherits EventKind = "inherits" // another row takes over its VM object: Successor
 )
@@ -167,6 +167,6 @@ type Event struct {
 	Pins      []string
 	Snapshot  string
 	Successor string
-	Why       string
+	EndReason state.VMEndReason
 	Detail    string
 }

@@ -109,7 +109,7 @@ func (s *Rows) inherit(tx kv.Tx, roster *roster, row *Row, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	next, ok := Next(*old, Event{Kind: Inherits, Now: now, Successor: row.Name, Why: old.Why})
+	next, ok := Next(*old, Event{Kind: Inherits, Now: now, Successor: row.Name, EndReason: old.EndReason})
 	if !ok || old.Repo != row.Repo {
 		return fmt.Errorf("%w: %s is not available (%s)", ErrOver, old.Name, old.Phase)
 	}

@@ -50,7 +50,7 @@ func (s *testRows) bring(t *testing.T, name string, task state.TaskKey, caps Cap
 
 func (s *testRows) drop(t *testing.T, name string) {
 	t.Helper()
-	s.vmEvent(t, name, Event{Kind: End, Why: "done"})
+	s.vmEvent(t, name, Event{Kind: End, EndReason: "done"})
 	s.vmEvent(t, name, Event{Kind: Deleted})
 }
 
@@ -94,12 +94,12 @@ func TestCapOnVMs(t *testing.T) {
 	if got := s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMs); got.Reason != "2 of 2 VMs are in use" {
 		t.Errorf("got reason %q", got.Reason)
 	}
-	s.vmEvent(t, "a", Event{Kind: End, Why: "done"})
+	s.vmEvent(t, "a", Event{Kind: End, EndReason: "done"})
 	s.refuses(t, cloudIntent("c", firstTask), caps, LimitVMs) // it is paid for, and counts towards the account's limit, until it is deleted
 	s.vmEvent(t, "a", Event{Kind: Deleted})
 	s.intend(t, Intent{Name: "free", Owner: "x"}, caps)
 	s.refuses(t, Intent{Name: "free2", Owner: "x"}, caps, LimitVMs)
-	s.vmEvent(t, "free", Event{Kind: Fail, Why: "crashed"}) // the remains of a box do not count towards the limit
+	s.vmEvent(t, "free", Event{Kind: Fail, EndReason: "crashed"}) // the remains of a box do not count towards the limit
 	s.intend(t, Intent{Name: "free2", Owner: "x"}, caps)
 }
 
@@ -187,7 +187,7 @@ func TestReusedVMIsPaidOnce(t *testing.T) {
 		t.Errorf("VM in use: got error %v, want ErrOver", err)
 	}
 	s.advance(20 * time.Minute)
-	s.vmEvent(t, "a", Event{Kind: Keep, Why: "done"})
+	s.vmEvent(t, "a", Event{Kind: Keep, EndReason: "done"})
 	stranger := successor
 	stranger.Name, stranger.Repo = "c", 6
 	if _, err := s.Intend(t.Context(), stranger, caps); !errors.Is(err, ErrOver) {
@@ -198,7 +198,7 @@ func TestReusedVMIsPaidOnce(t *testing.T) {
 		t.Errorf("got successor %+v", row)
 	}
 	old, err := s.Get(t.Context(), "a")
-	if err != nil || old.Phase != Deleting || old.Successor != "b" || old.Why != "done" {
+	if err != nil || old.Phase != Deleting || old.Successor != "b" || old.EndReason != "done" {
 		t.Errorf("got old row %+v, error %v", old, err)
 	}
 	s.vmEvent(t, "b", Event{Kind: Made, ID: "a", CreatedAt: began, Usable: true, MicroHour: euros, Paid: time.Hour, Currency: "EUR"})
@@ -248,8 +248,8 @@ func TestCheckFindsBadVMs(t *testing.T) {
 	for name, spoil := range map[string]Row{
 		"not in the roster": {Name: "x", Phase: Ready},
 		"no reason":         {Name: "x", Phase: Gone, EndedAt: began},
-		"no end":            {Name: "x", Phase: Gone, Why: "done"},
-		"another name":      {Name: "y", Phase: Gone, EndedAt: began, Why: "done"},
+		"no end":            {Name: "x", Phase: Gone, EndReason: "done"},
+		"another name":      {Name: "y", Phase: Gone, EndedAt: began, EndReason: "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

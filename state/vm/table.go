@@ -86,7 +86,7 @@ func usableRows() []TableRow {
 		{
 			From: []Phase{Waking, Ready, Busy, Parked}, On: Keep, To: Parked,
 			Doc: "standby: a rebuild assigns it to the next task of the repository, or it is deleted at the end of its hour",
-			do:  func(r *Row, e Event) { r.Standby, r.Task, r.Why = true, state.TaskKey{}, e.Why },
+			do:  func(r *Row, e Event) { r.Standby, r.Task, r.EndReason = true, state.TaskKey{}, e.EndReason },
 		},
 		{
 			From: []Phase{Parked}, On: Inherits, If: "it is a standby VM", To: Deleting,
@@ -156,8 +156,8 @@ func (r *Row) setUp(e Event) {
 
 // setReason stores the first reason: that of a failure rather than that of the following deletion.
 func (r *Row) setReason(e Event) {
-	if r.Why == "" || r.Phase == Asleep {
-		r.Why, r.Detail = e.Why, e.Detail
+	if r.EndReason == "" || r.Phase == Asleep {
+		r.EndReason, r.Detail = e.EndReason, e.Detail
 	}
 }
 

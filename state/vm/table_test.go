@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/errand-bot/errand/state"
 )
 
 // walkVM applies events, given as "kind" or "kind:argument", and returns the phases that they lead to.
@@ -19,7 +21,7 @@ func walkVM(t *testing.T, row *Row, events string) string {
 	for _, spec := range strings.Fields(events) {
 		kind, arg, _ := strings.Cut(spec, ":")
 		now = now.Add(time.Second)
-		e := Event{Kind: EventKind(kind), Now: now, Why: arg, Snapshot: arg, Successor: arg, Usable: arg == "usable"}
+		e := Event{Kind: EventKind(kind), Now: now, EndReason: state.VMEndReason(arg), Snapshot: arg, Successor: arg, Usable: arg == "usable"}
 		if e.Kind == Made {
 			e.ID, e.CreatedAt = "7", now
 		}
@@ -67,8 +69,8 @@ func TestNextVM(t *testing.T) {
 			if got := walkVM(t, &row, test.events); got != test.want {
 				t.Errorf("%s: got\n%s, want\n%s", test.events, got, test.want)
 			}
-			if row.Why != test.why {
-				t.Errorf("got reason %q, want %q", row.Why, test.why)
+			if string(row.EndReason) != test.why {
+				t.Errorf("got reason %q, want %q", row.EndReason, test.why)
 			}
 		})
 	}
@@ -83,7 +85,7 @@ func TestNextVMIsPure(t *testing.T) {
 		row := Row{Phase: Intended, FromSleep: rapid.SampledFrom([]string{"", "a"}).Draw(t, "from")}
 		for i := range 30 {
 			e := Event{
-				Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Now: began.Add(time.Duration(i) * time.Second), Why: "why",
+				Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Now: began.Add(time.Duration(i) * time.Second), EndReason: "why",
 				Usable: rapid.Bool().Draw(t, "usable"), Pins: []string{fmt.Sprint(i)}, Snapshot: "s", CreatedAt: began,
 			}
 			before := row
@@ -99,7 +101,7 @@ func TestNextVMIsPure(t *testing.T) {
 				t.Fatalf("%s: got a changed row of a VM that is gone", e.Kind)
 			case before.Phase.Over() && !next.Phase.Over():
 				t.Fatalf("%s: got a transition from %s to %s", e.Kind, before.Phase, next.Phase)
-			case next.Phase.Over() && next.Why == "":
+			case next.Phase.Over() && next.EndReason == "":
 				t.Fatalf("got phase %s without a reason", next.Phase)
 			}
 			row = next

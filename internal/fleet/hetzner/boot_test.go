@@ -44,8 +44,8 @@ func TestFailedBootsAreNoticed(t *testing.T) {
 					row, err := a.store.VMs.Get(t.Context(), name)
 					noErr(t, "read the row", err)
 					if row.Phase.Over() {
-						if row.Why != string(test.why) {
-							t.Errorf("it ended as %s (%s), want %s", row.Why, row.Detail, test.why)
+						if row.EndReason != test.why {
+							t.Errorf("it ended as %s (%s), want %s", row.EndReason, row.Detail, test.why)
 						}
 						break
 					}

@@ -151,7 +151,7 @@ func (in *Interpreter) Exit(x runlog.Exit) state.RunResult {
 	out := in.judged(x)
 	if x.DiskFull && out.Class != state.RunSucceeded { // nothing can be done on this VM any more
 		out.Status, out.Class, out.Message = state.StatusVMLost, state.RunRetryable, "the VM's disk was full"
-		out.VMEndReason = state.VMDiskFull
+		out.VMEndReason = state.VMEndDiskFull
 	}
 	return out
 }

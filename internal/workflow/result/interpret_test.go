@@ -108,7 +108,7 @@ func TestInterpretEnds(t *testing.T) {
 			if got.Status != c.status || got.Class != c.class || got.Outcome != "" || !got.Ended.Equal(ended) {
 				t.Errorf("got %s (%s), outcome %q; want %s (%s)", got.Status, got.Class, got.Outcome, c.status, c.class)
 			}
-			if full := got.VMEndReason == state.VMDiskFull; full != c.exit.DiskFull {
+			if full := got.VMEndReason == state.VMEndDiskFull; full != c.exit.DiskFull {
 				t.Errorf("got end %q of the VM", got.VMEndReason)
 			}
 		})

@@ -55,8 +55,8 @@ func (h *Host) Acquire(_ context.Context, t *state.Task) (state.VM, error) {
 }
 
 // Release records the request.
-func (h *Host) Release(_ context.Context, vm, why string) error {
-	h.Released = append(h.Released, vm+" "+why)
+func (h *Host) Release(_ context.Context, vm string, why state.VMEndReason) error {
+	h.Released = append(h.Released, vm+" "+string(why))
 	return h.Errs["Release"]
 }
 
