@@ -27,7 +27,7 @@ type board struct {
 	At      time.Time `json:"at"`
 	VMs     Source    `json:"vms"`
 	// Money is the cost of all tasks; absent if unknown.
-	Money *purse `json:"money,omitempty"`
+	Money *spending `json:"money,omitempty"`
 	// Phases has all phases in the order of a task's life, with the number of tasks in each.
 	Phases []phaseCount `json:"phases"`
 	// Tasks are the open tasks, in the order of their phases, the longest in a phase first.
@@ -45,8 +45,8 @@ type board struct {
 	Trouble []troubled `json:"model_trouble,omitempty"`
 }
 
-// purse is the amount spent on this day and in this month (UTC), with caps; a cap of 0 means none.
-type purse struct {
+// spending is the amount spent on this day and in this month (UTC), with caps; a cap of 0 means none.
+type spending struct {
 	Today    float64 `json:"today"`
 	DayCap   float64 `json:"day_cap"`
 	Month    float64 `json:"month"`
@@ -57,10 +57,10 @@ type purse struct {
 }
 
 // DayOf returns the day's cap if it applies to the kind of spending, otherwise 0.
-func (p *purse) DayOf() float64 { return capOf(p.DayCap, p.TodayWords) }
+func (p *spending) DayOf() float64 { return capOf(p.DayCap, p.TodayWords) }
 
 // MonthOf returns the month's cap if it applies to the kind of spending, otherwise 0.
-func (p *purse) MonthOf() float64 { return capOf(p.MonthCap, p.MonthWords) }
+func (p *spending) MonthOf() float64 { return capOf(p.MonthCap, p.MonthWords) }
 
 func capOf(most float64, spent string) float64 {
 	if spent == words.Subscription {
@@ -69,7 +69,7 @@ func capOf(most float64, spent string) float64 {
 	return most
 }
 
-func (p *pages) purse(ctx context.Context) (*purse, error) {
+func (p *pages) spending(ctx context.Context) (*spending, error) {
 	if p.cfg.Spent == nil {
 		return nil, nil
 	}
@@ -78,7 +78,7 @@ func (p *pages) purse(ctx context.Context) (*purse, error) {
 		return nil, err
 	}
 	usd := func(micro int64) float64 { return float64(micro) / 1e6 }
-	return &purse{
+	return &spending{
 		Today:      usd(day.MicroUSD),
 		DayCap:     usd(day.CapMicroUSD),
 		Month:      usd(month.MicroUSD),
@@ -108,7 +108,7 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 	defer cancel()
 	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.source(ctx), Tasks: []*card{}, Poison: []poison{}}
 	var err error
-	if b.Money, err = p.purse(ctx); err != nil {
+	if b.Money, err = p.spending(ctx); err != nil {
 		return nil, err
 	}
 	if p.cfg.Missing != nil {

@@ -160,9 +160,9 @@ type Result struct {
 	HTTP int
 	// ResetAt is the end of a rate limit, zero if unknown.
 	ResetAt time.Time
-	// Why explains a Status other than ok, in errand's words, for people. It is empty if the status needs no
+	// Reason explains a Status other than ok, in errand's words, for people. It is empty if the status needs no
 	// explanation.
-	Why string
+	Reason string
 	// Said is the program's own description of its failure. It is for the log and the transcript, never for people: it
 	// may contain commands, addresses and request ids that they cannot use, and the agent may have written it.
 	Said string

@@ -37,8 +37,8 @@ func (s *Subscription) resolve(key string, r *report, env func(string) (string, 
 func (s Subscription) secrets() []string {
 	out := []string{s.Token.Reveal()}
 	if s.Login != "" {
-		held, _ := subscription.Secrets(s.Login) // Load has already reported an unreadable file
-		out = append(out, held...)
+		tokens, _ := subscription.Secrets(s.Login) // Load has already reported an unreadable file
+		out = append(out, tokens...)
 	}
 	return out
 }

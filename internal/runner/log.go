@@ -35,7 +35,7 @@ type logWriter struct {
 	last    time.Time // time of the last output of any kind
 	tail    []runlog.Line
 	tailLen int
-	dropped int64 // lines that were held back and then dropped
+	dropped int64 // lines beyond the limit that were dropped
 	missing int64 // bytes of the dropped lines of standard output
 	err     error
 }
@@ -80,7 +80,7 @@ func (w *logWriter) writeMissing(bytes int64, format string, args ...any) {
 	w.write(runlog.Line{Time: w.now(), Stream: runlog.StreamRunner, Text: fmt.Sprintf(format, args...), Cut: cut})
 }
 
-// keepInTail holds back a line beyond the limit, and drops the oldest such lines.
+// keepInTail keeps a line beyond the limit, and drops the oldest such lines.
 func (w *logWriter) keepInTail(line runlog.Line) {
 	if w.tail == nil {
 		w.write(runlog.Line{Time: line.Time, Stream: runlog.StreamRunner, Text: fmt.Sprintf(
@@ -142,7 +142,7 @@ func (w *logWriter) alive() {
 	w.last = w.now()
 }
 
-// finish writes the lines that were held back, makes the log durable and returns its last number.
+// finish writes the tail, makes the log durable and returns its last number.
 func (w *logWriter) finish() (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,8 +190,8 @@ func (w *logWriter) copyLines(r io.Reader, stream runlog.Stream, maxLine int) {
 	}
 }
 
-// heldBack returns the lines that are not written to the log before finish.
-func (w *logWriter) heldBack() (texts []string) {
+// tailTexts returns the lines that are not written to the log before finish.
+func (w *logWriter) tailTexts() (texts []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, line := range w.tail {

@@ -106,7 +106,7 @@ func (s *supervisor) logTail(after int64) string {
 		lines = append(lines, line.Text)
 		lines = lines[max(0, len(lines)-setupTailLines):]
 	}
-	lines = append(lines, s.log.heldBack()...)
+	lines = append(lines, s.log.tailTexts()...)
 	text := strings.Join(lines[max(0, len(lines)-setupTailLines):], "\n")
 	if len(text) > setupTailBytes {
 		text = strings.ToValidUTF8(text[len(text)-setupTailBytes:], "")

@@ -205,7 +205,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		StatusURL:        s.taskURL,
 		AllowUsers:       s.cfg.Trust.AllowUsers,
 		AllowBots:        s.cfg.Trust.AllowBots,
-		Held:             starter.MayStart,
+		CapReached:       starter.MayStart,
 		RealAgent:        !s.opts.StandInAgent,
 		AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})

@@ -74,9 +74,9 @@ type Config struct {
 	// unless AllowUnsandboxed.
 	RealAgent, AllowUnsandboxed bool
 	Now                         func() time.Time
-	// Held returns a Waiting if an agent that calls this provider of models has to wait: all tasks together have spent
+	// CapReached returns a Waiting if an agent that calls this provider of models has to wait: all tasks together have spent
 	// their money, or the provider has a limit or refuses the key. It may be nil.
-	Held func(ctx context.Context, provider string) (*state.Waiting, error)
+	CapReached func(ctx context.Context, provider string) (*state.Waiting, error)
 	// SpanAllowed returns a *vm.LimitError if another paid span of a VM may not begin; it may
 	// be nil.
 	SpanAllowed func(ctx context.Context, vm string) error
@@ -123,7 +123,7 @@ func New(cfg Config) *Steps {
 	runs := &launch.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals, Redact: cfg.Redact,
 		Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed,
-		SubscriptionTurns: cfg.SubscriptionTurns, Held: cfg.Held,
+		SubscriptionTurns: cfg.SubscriptionTurns, CapReached: cfg.CapReached,
 		Gate: cfg.Gate, Memory: cfg.Memory, Now: cfg.Now,
 	}
 	s.table = map[state.JobKind]do{

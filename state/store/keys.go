@@ -17,7 +17,7 @@ const (
 
 	preTask  = "task/"  // TASK: the Task
 	preOpen  = "open/"  // TASK: the phase of a task that has not ended, as text
-	prePurse = "purse/" // DAY or MONTH: the cost of all tasks in that period
+	preSpending = "purse/" // DAY or MONTH: the cost of all tasks in that period
 	preEnded = "ended/" // TASK: the phase of a task that has ended, as text
 	prePR    = "pr/"    // REPO/NUMBER: the TASK of a pull request, as text
 

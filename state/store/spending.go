@@ -16,7 +16,7 @@ const (
 	monthForm = "2006-01"
 )
 
-func purseKey(period string) string { return prePurse + period }
+func spendingKey(period string) string { return preSpending + period }
 
 // Caps limit the spending of all tasks together, in millionths of a dollar and in tokens. Zero means no limit.
 type Caps struct{ DayMicroUSD, MonthMicroUSD, DayTokens, MonthTokens int64 }
@@ -74,7 +74,7 @@ func (s *Spending) CapReached(ctx context.Context, caps Caps, open, need state.M
 
 // periodCost returns the money spent in a period.
 func (s *Spending) periodCost(r kv.Reader, period string) (m state.Money, err error) {
-	err = s.codec.GetJSON(r, purseKey(period), &m)
+	err = s.codec.GetJSON(r, spendingKey(period), &m)
 	if errors.Is(err, kv.ErrNotFound) {
 		return state.Money{}, nil
 	}
@@ -101,7 +101,7 @@ func (s *Spending) addCost(tx kv.Tx, before, after *state.Task, now time.Time) e
 			return err
 		}
 		m.Add(more)
-		if err := s.codec.PutJSON(tx, purseKey(period), m); err != nil {
+		if err := s.codec.PutJSON(tx, spendingKey(period), m); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func TestCostsAreSummedByPeriod(t *testing.T) {
 }
 
 // Spending on subscriptions is recorded for the day and the month, and dollars are those of keys alone.
-func TestPurseOnASubscription(t *testing.T) {
+func TestSpendingOnASubscription(t *testing.T) {
 	t.Parallel()
 	s := newTestStore(t)
 	s.next = spend

@@ -80,8 +80,8 @@ func testTextBeforeTools(t *testing.T, a agent.Adapter, f Format) {
 		"truncated tool's result": {append([]string{f.Begin, f.ToolUse, strings.Replace(f.ToolResult, "a b", long, 1)}, f.Answer("Done.")...), agent.StatusOK, "", "Done."},
 	} {
 		got, events := ReadTruncated(a, most, tc.lines)
-		if got.Status != tc.want || !strings.Contains(got.Why+got.Said, tc.says) || got.Status == agent.StatusOK && got.Text != tc.text {
-			t.Errorf("%s: %s %q with %.80q, want %s %q with %q", name, got.Status, got.Why+got.Said, got.Text, tc.want, tc.says, tc.text)
+		if got.Status != tc.want || !strings.Contains(got.Reason+got.Said, tc.says) || got.Status == agent.StatusOK && got.Text != tc.text {
+			t.Errorf("%s: %s %q with %.80q, want %s %q with %q", name, got.Status, got.Reason+got.Said, got.Text, tc.want, tc.says, tc.text)
 		}
 		if shown := fmt.Sprint(events); strings.Contains(fmt.Sprint(tc.lines), long) != strings.Contains(shown, "a line was too long") {
 			t.Errorf("%s: the events are %.600s", name, shown)
@@ -107,8 +107,8 @@ func testTruncatedAnywhere(t *testing.T, a agent.Adapter, f Format) {
 	for most := 1; most < 800; most += 7 {
 		got, _ := ReadTruncated(a, most, lines)
 		whole := strings.HasPrefix(got.Text, "All of it: ") && strings.HasSuffix(got.Text, strings.Repeat("ä", 300))
-		if got.Status == agent.StatusOK && !whole || got.Status == agent.StatusAnswerCut && got.Why == "" {
-			t.Errorf("at %d: %s %q with %.60q", most, got.Status, got.Why+got.Said, got.Text)
+		if got.Status == agent.StatusOK && !whole || got.Status == agent.StatusAnswerCut && got.Reason == "" {
+			t.Errorf("at %d: %s %q with %.60q", most, got.Status, got.Reason+got.Said, got.Text)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func testLongAnswer(t *testing.T, a agent.Adapter, f Format) {
 	long := strings.Repeat("0123456789", 300_000) + "the end"
 	got, _ := ReadTruncated(a, 4<<20, append([]string{f.Begin}, f.Answer(long)...))
 	if got.Status != agent.StatusOK || got.Text != long {
-		t.Errorf("status %s %q with %d bytes", got.Status, got.Why+got.Said, len(got.Text))
+		t.Errorf("status %s %q with %d bytes", got.Status, got.Reason+got.Said, len(got.Text))
 	}
 }
 
@@ -151,7 +151,7 @@ func testMissingOutput(t *testing.T, a agent.Adapter, f Format) {
 			r.Line(runlog.Line{Stream: runlog.StreamStdout, Text: text})
 		}
 		if res := r.Exit(runlog.Exit{Cause: runlog.CauseExited}, false); res.Status != tc.want {
-			t.Errorf("%s: status %s %q with %q, want %s", name, res.Status, res.Why+res.Said, res.Text, tc.want)
+			t.Errorf("%s: status %s %q with %q, want %s", name, res.Status, res.Reason+res.Said, res.Text, tc.want)
 		}
 	}
 }
@@ -175,8 +175,8 @@ func CheckEndings(t *testing.T, a agent.Adapter, endings map[string]Ending) {
 				p.Line([]byte(l))
 			}
 			got := p.Exit(tc.Ended)
-			if got.Status != tc.Want || !strings.Contains(got.Why+got.Said, tc.Says) {
-				t.Errorf("status %q with %q, want %q with %q", got.Status, got.Why+got.Said, tc.Want, tc.Says)
+			if got.Status != tc.Want || !strings.Contains(got.Reason+got.Said, tc.Says) {
+				t.Errorf("status %q with %q, want %q with %q", got.Status, got.Reason+got.Said, tc.Want, tc.Says)
 			}
 			if got.Status == agent.StatusNoSession && got.Session != "" {
 				t.Errorf("session %q although there is none", got.Session)

@@ -184,8 +184,8 @@ func testFailures(t *testing.T, h Harness) {
 			m := h.Model(t, one(Turn{Status: tc.status, Message: tc.message}))
 			r := Do(t, h, NewBox(t).Spec(m, "Work."))
 			need(t, r, tc.want)
-			if r.Result.HTTP != tc.status && !h.Words || r.Result.Why+r.Result.Said == "" {
-				t.Errorf("HTTP %d, message %q", r.Result.HTTP, r.Result.Why+r.Result.Said)
+			if r.Result.HTTP != tc.status && !h.Words || r.Result.Reason+r.Result.Said == "" {
+				t.Errorf("HTTP %d, message %q", r.Result.HTTP, r.Result.Reason+r.Result.Said)
 			}
 		})
 	}

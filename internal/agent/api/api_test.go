@@ -125,7 +125,7 @@ func TestJudgment(t *testing.T) {
 			}
 			r := p.Exit(test.ended)
 			if r.Status != test.want {
-				t.Errorf("status %q (%s), want %q", r.Status, r.Why+r.Said, test.want)
+				t.Errorf("status %q (%s), want %q", r.Status, r.Reason+r.Said, test.want)
 			}
 			if name == "killed" && r.Usage != (runlog.Usage{Input: 11, Output: 3, CacheRead: 3, CacheWrite: 4}) {
 				t.Errorf("usage %+v", r.Usage)

@@ -132,7 +132,7 @@ func (p *parser) judge(e agent.Ended, r agent.Result) cli.Verdict {
 	}
 	switch {
 	case p.last == nil && p.cut != "" && e.Clean():
-		return cli.Verdict{Status: agent.StatusAnswerCut, Why: p.cut}
+		return cli.Verdict{Status: agent.StatusAnswerCut, Reason: p.cut}
 	case p.last == nil:
 		return cli.JudgeWithoutResult(e)
 	}
@@ -143,9 +143,9 @@ func (p *parser) judge(e agent.Ended, r agent.Result) cli.Verdict {
 	case status != agent.StatusOK:
 		return cli.Verdict{Status: status, Said: p.last.Message}
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
-		return cli.Verdict{Status: agent.StatusCrashed, Why: cli.ReasonFailedExit(e), Said: cli.LastLine(e.Stderr)}
+		return cli.Verdict{Status: agent.StatusCrashed, Reason: cli.ReasonFailedExit(e), Said: cli.LastLine(e.Stderr)}
 	case e.WantSession != "" && r.Session != e.WantSession:
-		return cli.Verdict{Status: agent.StatusNoSession, Why: cli.ReasonOtherSession}
+		return cli.Verdict{Status: agent.StatusNoSession, Reason: cli.ReasonOtherSession}
 	case p.turns == 0:
 		return cli.Verdict{Status: agent.StatusNoOp}
 	case e.WantSchema && !json.Valid(r.Structured):

@@ -157,7 +157,7 @@ func (p *parser) judge(e agent.Ended, r agent.Result) cli.Verdict {
 	}
 	switch {
 	case p.last == nil && p.cut != "" && e.Clean():
-		return cli.Verdict{Status: agent.StatusAnswerCut, Why: p.cut}
+		return cli.Verdict{Status: agent.StatusAnswerCut, Reason: p.cut}
 	case p.last == nil && strings.Contains(e.Stderr, noConversation):
 		return cli.Verdict{Status: agent.StatusNoSession, Said: cli.LastLine(e.Stderr)}
 	case p.last == nil:
@@ -193,17 +193,17 @@ const noConversation = "No conversation found"
 func (p *parser) success(e agent.Ended, r agent.Result) cli.Verdict {
 	switch {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
-		return cli.Verdict{Status: agent.StatusCrashed, Why: cli.ReasonFailedExit(e), Said: cli.LastLine(e.Stderr)}
+		return cli.Verdict{Status: agent.StatusCrashed, Reason: cli.ReasonFailedExit(e), Said: cli.LastLine(e.Stderr)}
 	case e.WantSession != "" && r.Session != e.WantSession:
-		return cli.Verdict{Status: agent.StatusNoSession, Why: cli.ReasonOtherSession}
+		return cli.Verdict{Status: agent.StatusNoSession, Reason: cli.ReasonOtherSession}
 	case p.after:
-		return cli.Verdict{Status: agent.StatusCrashed, Why: "the agent continued to work after its answer and ended without a new one"}
+		return cli.Verdict{Status: agent.StatusCrashed, Reason: "the agent continued to work after its answer and ended without a new one"}
 	case p.last.Turns == 0:
 		return cli.Verdict{Status: agent.StatusNoOp, Said: p.last.Result}
 	case p.last.Terminal == "hook_stopped":
 		return cli.Verdict{Status: agent.StatusHookStopped, Said: p.last.Result}
 	case p.last.StopReason == "refusal":
-		return cli.Verdict{Status: agent.StatusRefused, Why: cli.ReasonDeclined, Said: p.last.Result}
+		return cli.Verdict{Status: agent.StatusRefused, Reason: cli.ReasonDeclined, Said: p.last.Result}
 	case e.WantSchema && !json.Valid(r.Structured):
 		return cli.Verdict{Status: agent.StatusNoStructuredOutput}
 	}
@@ -213,7 +213,7 @@ func (p *parser) success(e agent.Ended, r agent.Result) cli.Verdict {
 // apiFailure classifies a run that an error of the model's API ended.
 func (p *parser) apiFailure(r *result) cli.Verdict {
 	if r.StopReason == "refusal" {
-		return cli.Verdict{Status: agent.StatusRefused, Why: cli.ReasonDeclined, Said: r.Result}
+		return cli.Verdict{Status: agent.StatusRefused, Reason: cli.ReasonDeclined, Said: r.Result}
 	}
 	return cli.Verdict{Status: p.apiStatus(r), Said: r.Result}
 }

@@ -45,7 +45,7 @@ func TestWorkAfterTheAnswer(t *testing.T) {
 		"a line that is noise": {[]string{"words"}, agent.StatusOK},
 	} {
 		if got, _ := agenttest.ReadTruncated(claude.New(agent.Program{Command: []string{"x"}}), 600, append(lines[:len(lines):len(lines)], tc.more...)); got.Status != tc.want {
-			t.Errorf("%s: %s %q", name, got.Status, got.Why+got.Said)
+			t.Errorf("%s: %s %q", name, got.Status, got.Reason+got.Said)
 		}
 	}
 }

@@ -20,12 +20,12 @@ func settingsFile(s agent.Spec) ([]byte, error) {
 		}
 	}
 	type section = map[string]any
-	asks := strings.Join(editors(), "|")
+	judgedTools := strings.Join(editors(), "|")
 	if s.Shell != nil {
-		asks = cli.ShellTool + "|" + asks
+		judgedTools = cli.ShellTool + "|" + judgedTools
 	}
 	settings := section{"hooks": section{"PreToolUse": []section{
-		{"matcher": asks, "hooks": []section{{"type": "command", "command": cli.JudgeCommand(s), "timeout": cli.JudgeSeconds}}},
+		{"matcher": judgedTools, "hooks": []section{{"type": "command", "command": cli.JudgeCommand(s), "timeout": cli.JudgeSeconds}}},
 	}}}
 	if len(s.Deny) > 0 {
 		settings["permissions"] = section{"deny": s.Deny}

@@ -52,7 +52,7 @@ func TestSimulatedAgentMatchesRecordings(t *testing.T) {
 				// These are each run's own.
 				r.Session, r.Usage, r.CostUSD = "", runlog.Usage{}, 0
 				if r.Status != agent.StatusOK {
-					r.Text, r.Why, r.Said = "", "", ""
+					r.Text, r.Reason, r.Said = "", "", ""
 				}
 			}
 			if diff := cmp.Diff(want, got.Result); diff != "" {

@@ -16,13 +16,13 @@ import (
 
 // Verdict is the status part of a [Result].
 type Verdict struct {
-	Status    agent.Status
-	Why, Said string
+	Status       agent.Status
+	Reason, Said string
 }
 
 // Apply stores the verdict in the result.
 func (v Verdict) Apply(r *agent.Result) {
-	r.Status, r.Why, r.Said = v.Status, v.Why, Truncate(v.Said, maxSaid)
+	r.Status, r.Reason, r.Said = v.Status, v.Reason, Truncate(v.Said, maxSaid)
 }
 
 // maxSaid bounds the stored part of a program's failure text, in bytes.

@@ -113,12 +113,12 @@ func configSettings(s agent.Spec, env map[string]string) ([]string, error) {
 	for _, feature := range disabledFeatures() {
 		set = append(set, "features."+feature+"=false")
 	}
-	asks := "^apply_patch$"
+	judgedTools := "^apply_patch$"
 	if s.Shell != nil {
-		asks = "^(" + cli.ShellTool + "|apply_patch)$"
+		judgedTools = "^(" + cli.ShellTool + "|apply_patch)$"
 	}
 	set = append(set, fmt.Sprintf(`hooks.PreToolUse=[{matcher=%s,hooks=[{type="command",command=%s,timeout=%d}]}]`,
-		cli.TOMLString(asks), cli.TOMLString(cli.JudgeCommand(s)+" --refuse-only"), cli.JudgeSeconds))
+		cli.TOMLString(judgedTools), cli.TOMLString(cli.JudgeCommand(s)+" --refuse-only"), cli.JudgeSeconds))
 	if s.BaseURL != "" {
 		const provider = "model_providers.errand."
 		set = append(set, `model_provider="errand"`, provider+`name="errand"`, provider+`wire_api="responses"`,

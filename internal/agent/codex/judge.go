@@ -53,17 +53,17 @@ func (p *parser) judge(e agent.Ended) cli.Verdict {
 	case p.session == "" && strings.Contains(e.Stderr, "no rollout found"):
 		return cli.Verdict{Status: agent.StatusNoSession, Said: cli.LastLine(e.Stderr)}
 	case p.session != "" && e.WantSession != "" && p.session != e.WantSession:
-		return cli.Verdict{Status: agent.StatusNoSession, Why: cli.ReasonOtherSession}
+		return cli.Verdict{Status: agent.StatusNoSession, Reason: cli.ReasonOtherSession}
 	case p.failure != nil:
 		v := cli.Verdict{Status: classify(*p.failure), Said: failureText(*p.failure)}
 		if v.Status == agent.StatusRefused {
-			v.Why = cli.ReasonDeclined
+			v.Reason = cli.ReasonDeclined
 		}
 		return v
 	case p.done:
 		return p.success(e)
 	case p.cut != "" && e.Clean():
-		return cli.Verdict{Status: agent.StatusAnswerCut, Why: p.cut}
+		return cli.Verdict{Status: agent.StatusAnswerCut, Reason: p.cut}
 	case p.session == "":
 		return cli.JudgeWithoutResult(e)
 	}
@@ -74,17 +74,17 @@ func (p *parser) judge(e agent.Ended) cli.Verdict {
 func (p *parser) success(e agent.Ended) cli.Verdict {
 	switch {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
-		return cli.Verdict{Status: agent.StatusCrashed, Why: cli.ReasonFailedExit(e), Said: cli.LastLine(e.Stderr)}
+		return cli.Verdict{Status: agent.StatusCrashed, Reason: cli.ReasonFailedExit(e), Said: cli.LastLine(e.Stderr)}
 	case p.cut != "":
-		return cli.Verdict{Status: agent.StatusAnswerCut, Why: p.cut}
+		return cli.Verdict{Status: agent.StatusAnswerCut, Reason: p.cut}
 	case p.turns == 0 && p.usage != (runlog.Usage{}):
-		return cli.Verdict{Status: agent.StatusRefused, Why: "the model's answer was empty, which means that it declined"}
+		return cli.Verdict{Status: agent.StatusRefused, Reason: "the model's answer was empty, which means that it declined"}
 	case p.turns == 0:
 		return cli.Verdict{Status: agent.StatusNoOp}
 	case e.WantSchema && !json.Valid([]byte(p.text)):
 		return cli.Verdict{Status: agent.StatusNoStructuredOutput}
 	case p.text == "":
-		return cli.Verdict{Status: agent.StatusRefused, Why: cli.ReasonEmptyAnswer}
+		return cli.Verdict{Status: agent.StatusRefused, Reason: cli.ReasonEmptyAnswer}
 	}
 	return cli.Verdict{Status: agent.StatusOK}
 }

@@ -47,7 +47,7 @@ func TestToolsOfOtherKinds(t *testing.T) {
 		"output comes late":   {[]string{f.ToolUse, f.Text("Done."), f.ToolResult, f.End}, agent.StatusOK},
 	} {
 		if got, _ := agenttest.ReadTruncated(codex.New(agent.Program{Command: []string{"x"}}), 600, append([]string{f.Begin}, tc.lines...)); got.Status != tc.want {
-			t.Errorf("%s: %s %q with %q", name, got.Status, got.Why+got.Said, got.Text)
+			t.Errorf("%s: %s %q with %q", name, got.Status, got.Reason+got.Said, got.Text)
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (p *parser) Exit(e agent.Ended) agent.Result {
 	case e.Exit.Code != 0 || e.Exit.Signal != "":
 		cli.Verdict{Status: agent.StatusCrashed, Said: said}.Apply(&r)
 	case p.cut:
-		cli.Verdict{Status: agent.StatusAnswerCut, Why: cli.ReasonTooLong}.Apply(&r)
+		cli.Verdict{Status: agent.StatusAnswerCut, Reason: cli.ReasonTooLong}.Apply(&r)
 	}
 	return r
 }

@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 			spec := box.Spec(agenttest.Model{}, "Work @x.")
 			spec.System = "Be kind."
 			got := agenttest.Do(t, h, spec).Result
-			if got.Status != tc.status || got.Text != tc.text || !strings.Contains(got.Why+got.Said, tc.says) {
+			if got.Status != tc.status || got.Text != tc.text || !strings.Contains(got.Reason+got.Said, tc.says) {
 				t.Errorf("result %+v", got)
 			}
 		})
@@ -77,7 +77,7 @@ func TestTruncatedOutput(t *testing.T) {
 	if want := long[:50] + "… (50 bytes of this line are missing)\nDone."; got.Status != agent.StatusOK || got.Text != want {
 		t.Errorf("%s with %q", got.Status, got.Text)
 	}
-	if got, _ = agenttest.ReadTruncated(command.New(agent.Program{Command: []string{"x"}}), 50, []string{"Begin.", long, "", " "}); got.Status != agent.StatusAnswerCut || !strings.Contains(got.Why+got.Said, "4 MiB") {
-		t.Errorf("%s %q", got.Status, got.Why+got.Said)
+	if got, _ = agenttest.ReadTruncated(command.New(agent.Program{Command: []string{"x"}}), 50, []string{"Begin.", long, "", " "}); got.Status != agent.StatusAnswerCut || !strings.Contains(got.Reason+got.Said, "4 MiB") {
+		t.Errorf("%s %q", got.Status, got.Reason+got.Said)
 	}
 }

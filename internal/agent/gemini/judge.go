@@ -56,23 +56,23 @@ func (p *parser) judge(e agent.Ended, r *agent.Result) cli.Verdict {
 	case e.Exit.Code != 0:
 		return p.failed(e, r, said)
 	case p.last == nil && p.cut != "":
-		return cli.Verdict{Status: agent.StatusAnswerCut, Why: p.cut}
+		return cli.Verdict{Status: agent.StatusAnswerCut, Reason: p.cut}
 	case p.last == nil:
 		return cli.Verdict{Status: agent.StatusCrashed, Said: said}
 	case p.last.Status != "success":
 		return p.ofAPI(e, r, said)
 	case e.WantSession != "" && p.session != e.WantSession:
-		return cli.Verdict{Status: agent.StatusNoSession, Why: cli.ReasonOtherSession}
+		return cli.Verdict{Status: agent.StatusNoSession, Reason: cli.ReasonOtherSession}
 	case p.looped:
 		return cli.Verdict{Status: agent.StatusLooped}
 	case p.turns == 0:
 		return cli.Verdict{Status: agent.StatusNoOp}
 	case p.cut != "":
-		return cli.Verdict{Status: agent.StatusAnswerCut, Why: p.cut}
+		return cli.Verdict{Status: agent.StatusAnswerCut, Reason: p.cut}
 	case e.WantSchema:
 		return cli.Verdict{Status: agent.StatusNoStructuredOutput}
 	case p.answer == "":
-		return cli.Verdict{Status: agent.StatusRefused, Why: cli.ReasonEmptyAnswer}
+		return cli.Verdict{Status: agent.StatusRefused, Reason: cli.ReasonEmptyAnswer}
 	}
 	return cli.Verdict{Status: agent.StatusOK}
 }
@@ -117,12 +117,12 @@ func (p *parser) failed(e agent.Ended, r *agent.Result, said string) cli.Verdict
 func (p *parser) ofAPI(e agent.Ended, r *agent.Result, said string) cli.Verdict {
 	for _, sign := range signs() {
 		if strings.Contains(said, sign.part) {
-			return cli.Verdict{Status: sign.status, Why: sign.why, Said: said}
+			return cli.Verdict{Status: sign.status, Reason: sign.why, Said: said}
 		}
 	}
 	switch {
 	case strings.Contains(said, noFinishReason) && p.blocked():
-		return cli.Verdict{Status: agent.StatusRefused, Why: "the model's provider gave no answer to the prompt, as if it had blocked it", Said: said}
+		return cli.Verdict{Status: agent.StatusRefused, Reason: "the model's provider gave no answer to the prompt, as if it had blocked it", Said: said}
 	case strings.Contains(said, noFinishReason), unreachable.MatchString(said):
 		return cli.Verdict{Status: agent.StatusNetwork, Said: said}
 	}

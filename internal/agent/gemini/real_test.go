@@ -88,7 +88,7 @@ func TestHeavyRealInAHostileCheckout(t *testing.T) {
 	}}})
 	r := agenttest.Do(t, h, box.Spec(m, "Work."))
 	if r.Result.Status != agent.StatusOK || r.Result.Text != "Done." {
-		t.Errorf("status %q, text %q, %s\n%s", r.Result.Status, r.Result.Text, r.Result.Why+r.Result.Said, r.Ended.Stderr)
+		t.Errorf("status %q, text %q, %s\n%s", r.Result.Status, r.Result.Text, r.Result.Reason+r.Result.Said, r.Ended.Stderr)
 	}
 	if _, err := os.Stat(trap); err == nil {
 		t.Error("the checkout's settings started a program")
@@ -117,7 +117,7 @@ func TestHeavyRealRefusesDeniedCalls(t *testing.T) {
 	spec.Deny = []string{"Bash(touch:*)", "Edit(.github/**)"}
 	r := agenttest.Do(t, h, spec)
 	if r.Result.Status != agent.StatusOK || box.Read("free.txt") != "x" {
-		t.Errorf("status %q, %s", r.Result.Status, r.Result.Why+r.Result.Said)
+		t.Errorf("status %q, %s", r.Result.Status, r.Result.Reason+r.Result.Said)
 	}
 	for _, name := range []string{"pushed", ".github/workflows/x.yml"} {
 		if _, err := os.Stat(filepath.Join(box.Work, name)); err == nil {

@@ -62,7 +62,7 @@ func TestRecorded(t *testing.T) {
 			}
 			result := agenttest.CheckRecording(t, name, gemini.New(agent.Program{}), *update)
 			if result.Status != rec.want {
-				t.Errorf("status %q (%s), want %q", result.Status, result.Why+result.Said, rec.want)
+				t.Errorf("status %q (%s), want %q", result.Status, result.Reason+result.Said, rec.want)
 			}
 		})
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	Dir string
 	// Listen is the loopback address to listen on.
 	Listen string
-	// Hold is how long a connection is held without an attached orchestrator before it is closed.
+	// Hold is how long a connection waits for an orchestrator to attach before it is closed.
 	Hold time.Duration
 	// MaxConnections bounds the open connections; further ones wait in the kernel.
 	MaxConnections int
@@ -239,8 +239,8 @@ func (d *daemon) status() Status {
 	status := Status{Listen: d.address, Attached: d.session != nil}
 	now := time.Now()
 	for l := range d.links {
-		if l.held.Load() {
-			status.Held++
+		if l.unattached.Load() {
+			status.Unattached++
 		}
 		if l.isWaiting(now) {
 			status.Open++

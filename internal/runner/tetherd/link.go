@@ -20,7 +20,8 @@ const transferTimeout = 2 * time.Second
 // link is one accepted connection.
 type link struct {
 	conn net.Conn
-	held atomic.Bool
+	// unattached is true while the connection waits for an orchestrator to attach.
+	unattached atomic.Bool
 	// awaitsAnswer is true after a byte from the VM until a byte from the other side.
 	awaitsAnswer atomic.Bool
 	// lastByte is the time of the last byte, in Unix nanoseconds.
@@ -30,14 +31,14 @@ type link struct {
 // isWaiting reports whether a process on the VM is waiting for the other side. A kept-alive connection without a request is
 // not open; otherwise a hung agent would look like a waiting one.
 func (l *link) isWaiting(now time.Time) bool {
-	return l.held.Load() || l.awaitsAnswer.Load() || now.Sub(time.Unix(0, l.lastByte.Load())) < transferTimeout
+	return l.unattached.Load() || l.awaitsAnswer.Load() || now.Sub(time.Unix(0, l.lastByte.Load())) < transferTimeout
 }
 
-// forwardConn forwards one connection to the attached side, and holds it while there is none.
+// forwardConn forwards one connection to the attached side, which it waits for.
 func (d *daemon) forwardConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	l := &link{conn: conn}
-	l.held.Store(true)
+	l.unattached.Store(true)
 	d.mu.Lock()
 	d.links[l] = struct{}{}
 	d.mu.Unlock()
@@ -50,20 +51,20 @@ func (d *daemon) forwardConn(ctx context.Context, conn net.Conn) {
 	if err != nil {
 		return
 	}
-	l.held.Store(false)
+	l.unattached.Store(false)
 	l.lastByte.Store(time.Now().UnixNano())
 	stop := context.AfterFunc(ctx, func() { _, _ = conn.Close(), stream.Close() })
 	defer stop()
 	l.copyBoth(stream)
 }
 
-// Reasons for closing a held connection.
+// Reasons for closing a connection that waits for an orchestrator.
 var (
 	errHeldTooLong = errors.New("errand did not attach in time")
 	errPeerClosed  = errors.New("the connection's other end has gone")
 )
 
-// peerCheckInterval is the interval of checks whether a held connection is still open.
+// peerCheckInterval is the interval of checks whether a waiting connection is still open.
 const peerCheckInterval = time.Second
 
 // openStream waits for a session and opens a stream in it.

@@ -9,7 +9,7 @@ import (
 // tcpEstablished is the kernel's number for a connection that is open at both ends.
 const tcpEstablished = 1
 
-// isPeerClosed reports whether the peer of a held connection has hung up. Reading would report that only after the pending
+// isPeerClosed reports whether the peer of a waiting connection has hung up. Reading would report that only after the pending
 // request, whose answer nobody would receive.
 func isPeerClosed(conn net.Conn) bool {
 	tcp, ok := conn.(*net.TCPConn)

@@ -166,12 +166,12 @@ func TestRequestIsHeldUntilSomebodyAttaches(t *testing.T) {
 		answer, err := post(testContext(t), address, "question")
 		results <- result{answer, err}
 	}()
-	until(t, "the request is held", func() bool { s := status(t, dir); return s.Held == 1 && s.Open == 1 })
+	until(t, "the request waits", func() bool { s := status(t, dir); return s.Unattached == 1 && s.Open == 1 })
 	attach(t, dir, "late", nil)
 	if got := <-results; got.err != nil || got.answer != "late got question" {
 		t.Errorf("got %+v", got)
 	}
-	if s := status(t, dir); !s.Attached || s.Held != 0 {
+	if s := status(t, dir); !s.Attached || s.Unattached != 0 {
 		t.Errorf("status %+v", s)
 	}
 }
@@ -190,7 +190,7 @@ func TestRequestsAreHeldAgainAfterACut(t *testing.T) {
 		answer, err := post(testContext(t), address, "b")
 		results <- fmt.Sprint(answer, err)
 	}()
-	until(t, "the request is held", func() bool { return status(t, dir).Held == 1 })
+	until(t, "the request waits", func() bool { return status(t, dir).Unattached == 1 })
 	attach(t, dir, "second", nil)
 	if got := <-results; got != "second got b<nil>" {
 		t.Errorf("got %s", got)
@@ -221,7 +221,7 @@ func TestHoldEnds(t *testing.T) {
 	if answer, err := post(testContext(t), address, "x"); err == nil {
 		t.Errorf("answer %q", answer)
 	}
-	until(t, "nothing is held", func() bool { s := status(t, dir); return s.Held == 0 && s.Open == 0 })
+	until(t, "nothing waits", func() bool { s := status(t, dir); return s.Unattached == 0 && s.Open == 0 })
 }
 
 func TestHeldRequestOfAClosedConnectionIsDropped(t *testing.T) {
@@ -234,9 +234,9 @@ func TestHeldRequestOfAClosedConnectionIsDropped(t *testing.T) {
 	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it is held", func() bool { return status(t, dir).Held == 1 })
+	until(t, "it waits", func() bool { return status(t, dir).Unattached == 1 })
 	_ = conn.Close()
-	until(t, "it is given up", func() bool { return status(t, dir).Held == 0 })
+	until(t, "it is given up", func() bool { return status(t, dir).Unattached == 0 })
 }
 
 func TestOnlyWaitingConnectionsCountAsOpen(t *testing.T) {
@@ -257,7 +257,7 @@ func TestOnlyWaitingConnectionsCountAsOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-asked
-	if s := status(t, dir); s.Open != 1 || s.Held != 0 {
+	if s := status(t, dir); s.Open != 1 || s.Unattached != 0 {
 		t.Errorf("while it waits: %+v", s)
 	}
 	close(answer)
@@ -283,8 +283,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	until(t, "two are held", func() bool { return status(t, dir).Held == 2 })
-	if s := status(t, dir); s.Held != 2 {
+	until(t, "two wait", func() bool { return status(t, dir).Unattached == 2 })
+	if s := status(t, dir); s.Unattached != 2 {
 		t.Errorf("status %+v", s)
 	}
 }

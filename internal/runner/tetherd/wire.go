@@ -4,7 +4,7 @@
 // [Serve] owns the port. The orchestrator attaches by running `errand-runner tether attach` over an SSH exec channel;
 // from the first byte on, that command's standard input and output are one yamux session. The VM is the yamux client
 // and opens a stream for every connection that it accepts; the orchestrator is the yamux server and accepts them. A
-// newer attach replaces an older one. Without an attached orchestrator, connections are held and nothing is read from
+// newer attach replaces an older one. Without an attached orchestrator, connections wait and nothing is read from
 // them.
 //
 // Start here: [Serve] and [Attach].
@@ -27,11 +27,11 @@ type Status struct {
 	Listen string `json:"listen"`
 	// Attached is true while an orchestrator is attached.
 	Attached bool `json:"attached"`
-	// Open is the number of connections that wait for the other side: held, waiting for the beginning of an answer, or
+	// Open is the number of connections that wait for the other side: for an orchestrator to attach, for the beginning of an answer, or
 	// in the middle of an answer that was being transferred recently.
 	Open int `json:"open"`
-	// Held is the number of connections that wait for an orchestrator to attach.
-	Held int `json:"held"`
+	// Unattached is the number of connections that wait for an orchestrator to attach.
+	Unattached int `json:"held"`
 	// Already is true in the answer of a detached start that found a running daemon.
 	Already bool `json:"already,omitempty"`
 }

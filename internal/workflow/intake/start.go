@@ -59,8 +59,8 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (event.Event, error)
 	if issue.Closed {
 		return event.Event{Via: event.ViaStart, At: issue.ClosedAt, Payload: event.IssueClosed{}}, nil
 	}
-	if held, err := step.MissingPermissions(ctx, s.GitHub, w); held != nil || err != nil {
-		return step.HeldUp(held), err
+	if waiting, err := step.MissingPermissions(ctx, s.GitHub, w); waiting != nil || err != nil {
+		return step.Blocked(waiting), err
 	}
 	at := s.Now()
 	out, err := s.GitHub.IssueSnapshot(ctx, w.Repo, w.Task.Key.Issue, step.ConfigFile)
@@ -70,9 +70,9 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (event.Event, error)
 	if missed, err := s.missed(ctx, w, issue, out.Text.Editor); missed != nil || err != nil {
 		return orNothing(missed), err
 	}
-	settings, held := s.Settings.Of(w.Task.Repo.FullName(), out)
-	if held != nil {
-		return step.HeldUp(held), nil
+	settings, waiting := s.Settings.Of(w.Task.Repo.FullName(), out)
+	if waiting != nil {
+		return step.Blocked(waiting), nil
 	}
 	view, err := s.visible(ctx, w, settings, out)
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (event.Event, error)
 	if view.Empty() {
 		return event.Event{Payload: event.Started{Start: *st}}, nil
 	}
-	if held, err = s.blocked(ctx, w, issue, view); held != nil || err != nil {
-		return step.HeldUp(held), err
+	if waiting, err = s.blocked(ctx, w, issue, view); waiting != nil || err != nil {
+		return step.Blocked(waiting), err
 	}
 	if err := s.branch(ctx, w, st, view, out); err != nil {
 		return event.Event{}, fmt.Errorf("find where the branch begins: %w", err)

@@ -49,7 +49,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 	runDir := path.Join(ws.Place.Home, ".errand", "runs", t.Run.ID)
 	var form json.RawMessage
 	if l.IsRepair {
-		form = held(adapter.Capabilities(), t.Run.Kind)
+		form = repairSchema(adapter.Capabilities(), t.Run.Kind)
 	}
 	cmd, err := adapter.Command(agent.Spec{
 		WorkDir: ws.Place.Dir, Home: ws.Place.Home, RunDir: runDir, Step: string(t.Run.Kind), Model: l.Model,

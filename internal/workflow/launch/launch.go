@@ -38,9 +38,9 @@ type Steps struct {
 	Subscribed map[string]bool
 	// SubscriptionTurns is the maximum number of turns of a run that is paid by subscription.
 	SubscriptionTurns int
-	// Held returns a Waiting if an agent that calls this provider has to wait: all tasks together have spent
+	// CapReached returns a Waiting if an agent that calls this provider has to wait: all tasks together have spent
 	// their money, or the provider has a limit or refuses the key. It may be nil.
-	Held func(ctx context.Context, provider string) (*state.Waiting, error)
+	CapReached func(ctx context.Context, provider string) (*state.Waiting, error)
 	// Gate has the operator's settings of the push gate.
 	Gate settings.Gate
 	// Memory is the memory of a VM in words, for prompts; it may be empty.
@@ -87,16 +87,16 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error
 			return event.Event{Run: t.Run.ID, Payload: event.ApprovalRejected{Rejection: why, Candidate: state.Candidate{Approval: *t.Approval}}}, nil
 		}
 	}
-	if held, err := step.MissingPermissions(ctx, s.GitHub, w); held != nil || err != nil {
-		return step.HeldUp(held), err
+	if waiting, err := step.MissingPermissions(ctx, s.GitHub, w); waiting != nil || err != nil {
+		return step.Blocked(waiting), err
 	}
-	if held, err := s.withinCaps(ctx, t); held != nil || err != nil {
-		return step.HeldUp(held), err
+	if waiting, err := s.withinCaps(ctx, t); waiting != nil || err != nil {
+		return step.Blocked(waiting), err
 	}
 	l := &state.Launch{Run: t.Run.ID}
-	ws, held, err := s.Workspaces.Reach(ctx, t, l)
-	if held != nil || err != nil {
-		return step.HeldUp(held), err
+	ws, waiting, err := s.Workspaces.Reach(ctx, t, l)
+	if waiting != nil || err != nil {
+		return step.Blocked(waiting), err
 	}
 	return s.launchOn(ctx, w, ws, l)
 }
@@ -174,10 +174,10 @@ func (s *Steps) withinCaps(ctx context.Context, t *state.Task) (*state.Waiting, 
 	if m.AtCap() {
 		return nil, &step.Problem{Reason: m.CapReached(), Hint: m.Hint(), Class: state.ClassBudget, Permanent: true}
 	}
-	if s.Held == nil {
+	if s.CapReached == nil {
 		return nil, nil
 	}
-	w, err := s.Held(ctx, s.provider(t))
+	w, err := s.CapReached(ctx, s.provider(t))
 	if w != nil && w.Kind == state.WaitLimit && t.IgnoreLimits {
 		return nil, nil // somebody may have bought more
 	}

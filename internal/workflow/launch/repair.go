@@ -24,8 +24,8 @@ func repairs(t *state.Task, vm state.VM) bool {
 	return t.Run.Repair != nil && last != nil && last.VM == vm.Name
 }
 
-// held returns the JSON schema for the answer of such a run, nil if its program supports none.
-func held(can agent.Capabilities, kind state.RunKind) json.RawMessage {
+// repairSchema returns the JSON schema for the answer of such a run, nil if its program supports none.
+func repairSchema(can agent.Capabilities, kind state.RunKind) json.RawMessage {
 	switch {
 	case !can.Schema:
 		return nil

@@ -93,8 +93,8 @@ func (s *Steps) currentGate(ctx context.Context, w *step.Attempt) (settings.Gate
 	if err != nil {
 		return settings.Gate{}, fmt.Errorf("read the repository's push-gate settings: %w", err)
 	}
-	repoSettings, held := s.Settings.Of(t.Repo.FullName(), out)
-	if held != nil && held.Kind == state.WaitConfig {
+	repoSettings, waiting := s.Settings.Of(t.Repo.FullName(), out)
+	if waiting != nil && waiting.Kind == state.WaitConfig {
 		return step.RepositoryGate(t.Settings), nil // a file that cannot be used changes nothing
 	}
 	return step.RepositoryGate(repoSettings), nil

@@ -16,8 +16,8 @@ func cause(res agent.Result, x runlog.Exit) string {
 	switch {
 	case res.Status == agent.StatusOK:
 		return ""
-	case res.Why != "":
-		return res.Why
+	case res.Reason != "":
+		return res.Reason
 	case res.Status == agent.StatusSetupFailed: // the repository's own command, and the end of its output
 		return firstText(x.Message, words)
 	case !ok, res.Status == agent.StatusCrashed:

@@ -8,7 +8,7 @@ import (
 // Done returns the event of a step after which nothing follows.
 func Done() event.Event { return event.Event{} }
 
-// HeldUp returns the event of a step that cannot continue for now.
-func HeldUp(w *state.Waiting) event.Event {
+// Blocked returns the event of a step that cannot continue for now.
+func Blocked(w *state.Waiting) event.Event {
 	return event.Event{Payload: event.StepBlocked{Waiting: w}}
 }

@@ -24,9 +24,9 @@ func (o *Opener) Restore(ctx context.Context, w *step.Attempt) (e event.Event, r
 		return e, false, nil
 	}
 	l := &state.Launch{Run: w.Job.Run, Started: o.Now()}
-	ws, held, err := o.Reach(ctx, t, l)
-	if held != nil || err != nil {
-		return step.HeldUp(held), true, err
+	ws, waiting, err := o.Reach(ctx, t, l)
+	if waiting != nil || err != nil {
+		return step.Blocked(waiting), true, err
 	}
 	if err := ws.Restore(ctx, w, l); err != nil {
 		return e, true, err

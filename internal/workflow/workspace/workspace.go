@@ -106,9 +106,9 @@ func (o *Opener) Reach(ctx context.Context, t *state.Task, l *state.Launch) (*Wo
 		without.Suspended = nil
 		server, err = o.VMs.Acquire(ctx, &without)
 	}
-	switch held, err := refusal(err); {
-	case held != nil:
-		return nil, held, nil
+	switch waiting, err := refusal(err); {
+	case waiting != nil:
+		return nil, waiting, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("get a VM: %w", err)
 	}
