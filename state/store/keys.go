@@ -15,11 +15,11 @@ const (
 	keySchema = "meta/schema" // the schema's version, decimal
 	preFact   = "fact/"       // NAME: a small value of errand's own, raw bytes
 
-	preTask  = "task/"  // TASK: the Task
-	preOpen  = "open/"  // TASK: the phase of a task that has not ended, as text
+	preTask     = "task/"  // TASK: the Task
+	preOpen     = "open/"  // TASK: the phase of a task that has not ended, as text
 	preSpending = "purse/" // DAY or MONTH: the cost of all tasks in that period
-	preEnded = "ended/" // TASK: the phase of a task that has ended, as text
-	prePR    = "pr/"    // REPO/NUMBER: the TASK of a pull request, as text
+	preEnded    = "ended/" // TASK: the phase of a task that has ended, as text
+	prePR       = "pr/"    // REPO/NUMBER: the TASK of a pull request, as text
 
 	preWake    = "due/"           // a write under this prefix wakes the workers
 	preJobs    = preWake + "job/" // TASK: its queued and claimed jobs in the order of their creation, without payload
