@@ -60,7 +60,7 @@ const (
 )
 
 // errRowEnded reports that a row ended while a caller waited for it, so that the next generation is due.
-var errRowEnded = errors.New("the VM's life is over")
+var errRowEnded = errors.New("the VM has ended")
 
 // Acquire returns a usable VM, creating it if the owner has none, and waits until it is up. It may be called again at
 // any time, after a crash or with another ctx, and continues where it stopped: the intent is stored before the provider

@@ -151,7 +151,7 @@ func (s *Server) recordRequest(t *state.Task, r egress.Request) {
 	}
 	log.Str("task", t.Key.String()).Str("host", r.Host).Str("port", r.Port).Str("method", r.Method).
 		Bool("allowed", r.Allowed).Str("reason", r.Reason).Int64("received", r.Received).
-		Msg("tether: another host")
+		Msg("request from a VM to another host")
 	if err := s.reached.Add(egressLog(t.Key), r); err != nil {
 		s.opts.Log.Warn().Err(err).Msg("failed to log a request to another host")
 	}

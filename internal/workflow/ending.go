@@ -77,7 +77,7 @@ func (s *Steps) due(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if vm := w.Task.VM; s.Outlives != nil && vm != nil && vm.Paid > 0 && vm.Name == key {
 		var err error
 		if due.Insured, err = s.Outlives(ctx, key); err != nil {
-			return event.Event{}, fmt.Errorf("ask whether VM %s may stay: %w", key, err)
+			return event.Event{}, fmt.Errorf("check whether VM %s may be kept: %w", key, err)
 		}
 	}
 	return event.Event{Payload: due}, nil

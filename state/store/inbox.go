@@ -209,7 +209,7 @@ func (s *Store) readDelivery(r kv.Reader, guid string, packed []byte, payload bo
 		return Delivery{}, err
 	}
 	if row == nil {
-		return Delivery{}, fmt.Errorf("read delivery %s: listed but not there", guid)
+		return Delivery{}, fmt.Errorf("read delivery %s: listed but not stored", guid)
 	}
 	d := Delivery{
 		GUID: guid, Event: row.Event, Received: row.Received,

@@ -73,7 +73,7 @@ func (s *Store) listIndexed(ctx context.Context, prefix string, phases []state.P
 				return err
 			}
 			if task == nil {
-				return fmt.Errorf("task %s is listed but not there", key)
+				return fmt.Errorf("task %s is listed but not stored", key)
 			}
 			tasks = append(tasks, task)
 		}

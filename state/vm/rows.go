@@ -16,7 +16,7 @@ import (
 var ErrNoRow = errors.New("no such VM in the store")
 
 // ErrOver is the error for the name of a VM that has ended, which cannot be created again.
-var ErrOver = errors.New("the VM of this name is over")
+var ErrOver = errors.New("the VM with this name has ended")
 
 // Rows keeps the rows of VMs, their cost, and the times that they took to start. The store that owns the database also
 // changes rows, in the updates that change their tasks: see [Rows.Follow].

@@ -138,11 +138,11 @@ func check(spec Spec) (public string, err error) {
 	case !utf8.ValidString(spec.Setup) || strings.ContainsRune(spec.Setup, 0):
 		return "", errors.New("the setup is not text")
 	case spec.ContactWithin < 0 || spec.HardAfter < 0:
-		return "", errors.New("a time below zero")
+		return "", errors.New("a negative time limit")
 	}
 	signer, err := ssh.ParsePrivateKey(spec.HostKey)
 	if err != nil {
-		return "", errors.New("the host key is none") // do not quote the key
+		return "", errors.New("the host key is invalid") // do not quote the key
 	}
 	if signer.PublicKey().Type() != ssh.KeyAlgoED25519 {
 		return "", fmt.Errorf("the host key is of type %s", signer.PublicKey().Type())

@@ -202,15 +202,15 @@ func TestNothingIsPasted(t *testing.T) {
 func TestUserDataRefuses(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*cloudinit.Spec){
-		"no name":           func(s *cloudinit.Spec) { s.Name = "" },
-		"odd name":          func(s *cloudinit.Spec) { s.Name = "a\nb" },
-		"no client key":     func(s *cloudinit.Spec) { s.ClientKey = nil },
-		"no host key":       func(s *cloudinit.Spec) { s.HostKey = nil },
-		"odd host key":      func(s *cloudinit.Spec) { s.HostKey = []byte("PRIVATE") },
-		"binary setup":      func(s *cloudinit.Spec) { s.Setup = "a\xff" },
-		"zero byte":         func(s *cloudinit.Spec) { s.Setup = "a\x00" },
-		"a time below zero": func(s *cloudinit.Spec) { s.HardAfter = -1 },
-		"too much":          func(s *cloudinit.Spec) { s.Setup = strings.Repeat("x", cloudinit.MaxSize) },
+		"no name":         func(s *cloudinit.Spec) { s.Name = "" },
+		"odd name":        func(s *cloudinit.Spec) { s.Name = "a\nb" },
+		"no client key":   func(s *cloudinit.Spec) { s.ClientKey = nil },
+		"no host key":     func(s *cloudinit.Spec) { s.HostKey = nil },
+		"odd host key":    func(s *cloudinit.Spec) { s.HostKey = []byte("PRIVATE") },
+		"binary setup":    func(s *cloudinit.Spec) { s.Setup = "a\xff" },
+		"zero byte":       func(s *cloudinit.Spec) { s.Setup = "a\x00" },
+		"a negative time": func(s *cloudinit.Spec) { s.HardAfter = -1 },
+		"too much":        func(s *cloudinit.Spec) { s.Setup = strings.Repeat("x", cloudinit.MaxSize) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

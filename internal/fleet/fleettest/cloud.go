@@ -122,7 +122,7 @@ func testImage(t *testing.T, w World) {
 	wake := spec(t, w, "awake")
 	wake.Image = img.ID
 	if got := sh(t, dial(t, w, createAs(t, w, p, wake)), "cat work"); got != "kept" {
-		t.Errorf("awake, its file says %q", got)
+		t.Errorf("after the restore, its file contains %q", got)
 	}
 	for range 2 {
 		insist(t, w, "delete image", func() error { return p.DeleteImage(deadline(t), img.ID) })

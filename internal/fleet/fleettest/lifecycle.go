@@ -159,7 +159,7 @@ func testDelete(t *testing.T, w World) {
 		t.Errorf("listed: got %q", got)
 	}
 	if err := remove(deadline(t), p, "never-was", fleet.ReasonDone); err != nil {
-		t.Errorf("delete what never was: %v", err)
+		t.Errorf("delete a VM that never existed: %v", err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (p *Provider) lockName(ctx context.Context, name string) (unlock func(), er
 	}
 	lock := flock.New(filepath.Join(dir, name))
 	if _, err := lock.TryLockContext(ctx, upPoll); err != nil {
-		return nil, fmt.Errorf("wait for another one working on it: %w", err)
+		return nil, fmt.Errorf("wait for another operation on the same sandbox: %w", err)
 	}
 	return func() { _ = lock.Close() }, nil
 }

@@ -118,7 +118,7 @@ func (r *reader) close(data []byte) (Manifest, error) {
 		return Manifest{}, classifyError(err)
 	}
 	if n, err := io.Copy(io.Discard, io.LimitReader(r.raw, 1<<20)); err != nil || n == 1<<20 {
-		return Manifest{}, classifyError(errors.Join(err, errors.New("its end")))
+		return Manifest{}, classifyError(errors.Join(err, errors.New("read the end of the archive")))
 	}
 	return m, nil
 }

@@ -61,7 +61,7 @@ func (d *daemon) forwardConn(ctx context.Context, conn net.Conn) {
 // Reasons for closing a connection that waits for an orchestrator.
 var (
 	errHeldTooLong = errors.New("errand did not attach in time")
-	errPeerClosed  = errors.New("the connection's other end has gone")
+	errPeerClosed  = errors.New("the peer closed the connection")
 )
 
 // peerCheckInterval is the interval of checks whether a waiting connection is still open.

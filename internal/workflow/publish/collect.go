@@ -164,7 +164,7 @@ func (s *Steps) Rebase(ctx context.Context, w *step.Attempt) (event.Event, error
 		Dir: ws.Place.Dir, Source: ws.Source(t.Branch.Name), Base: t.Work.Base, Onto: onto, Message: s.commitMessage(t),
 	})
 	if err != nil {
-		return event.Event{}, lostWork(fmt.Errorf("rebase onto what was pushed: %w", err))
+		return event.Event{}, lostWork(fmt.Errorf("rebase onto the pushed commits: %w", err))
 	}
 	if !out.OK {
 		return event.Event{Run: t.Work.Run, Payload: event.Conflict{Head: onto, Paths: out.Conflicts}}, nil

@@ -108,7 +108,7 @@ func (g *cgroup) moveProcess(pid int) error {
 			for _, p := range next {
 				done[p] = true
 				if err := writeExisting(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(p)); err != nil && !errors.Is(err, unix.ESRCH) {
-					return fmt.Errorf("put process %d into %s: %w", p, dir, err)
+					return fmt.Errorf("move process %d into %s: %w", p, dir, err)
 				}
 			}
 		}

@@ -29,7 +29,7 @@ func KillSupervisor(ctx context.Context, rec Record) error {
 		return err
 	}
 	if credErr != nil {
-		return fmt.Errorf("ask who listens: %w", credErr)
+		return fmt.Errorf("read which process listens: %w", credErr)
 	}
 	if peer.Pid <= 1 || int(peer.Uid) != os.Getuid() { // 0 and below would mean process groups
 		return fmt.Errorf("process %d of user %d listens, which is not one of errand's supervisors", peer.Pid, peer.Uid)

@@ -9,5 +9,5 @@ import (
 
 // KillSupervisor cannot find the supervisor here.
 func KillSupervisor(context.Context, Record) error {
-	return errors.New("only Linux says who listens on a socket; end the box's supervisor by hand")
+	return errors.New("only Linux reports which process listens on a socket; end the box's supervisor manually")
 }

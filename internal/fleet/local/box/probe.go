@@ -70,7 +70,7 @@ func Probe(ctx context.Context, rec Record, dir string) error {
 		return fmt.Errorf("%w: %s", err, lastLine(stderr.String()))
 	}
 	if strings.TrimSpace(stdout.String()) != "ok" {
-		return errors.New("the inside did not report")
+		return errors.New("the process inside the sandbox did not report")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func enterView(dir string, view []mount) error {
 	}
 	for _, m := range view {
 		if err := m.mountUnder(root); err != nil {
-			return fmt.Errorf("put up %s: %w", m.To, err)
+			return fmt.Errorf("mount %s: %w", m.To, err)
 		}
 	}
 	if err := os.Chdir(root); err != nil {
@@ -45,7 +45,7 @@ func enterView(dir string, view []mount) error {
 		return fmt.Errorf("change the root: %w", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("let go of the host's root: %w", err)
+		return fmt.Errorf("unmount the host's root: %w", err)
 	}
 	if err := restrictMount("/", unix.MOUNT_ATTR_RDONLY, 0); err != nil {
 		return err

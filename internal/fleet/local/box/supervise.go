@@ -200,7 +200,7 @@ func (s *supervisor) startInside(ln *net.UnixListener) (*inside, error) {
 	}
 	if err != nil {
 		_ = ours.Close()
-		return nil, fmt.Errorf("start the inside: %w", err)
+		return nil, fmt.Errorf("start the process inside the sandbox: %w", err)
 	}
 	in := &inside{cmd: cmd, life: ours, group: newCgroup(cgroupName(s.rec, s.dir), bounds), exited: make(chan struct{})}
 	// Nothing in the sandbox runs yet: it waits for its configuration.
