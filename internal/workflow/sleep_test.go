@@ -215,7 +215,7 @@ func TestLimitsOfVMs(t *testing.T) {
 			e, err := w.Try(state.JobLaunch)
 			if want == "" {
 				p := workflowtest.WantProblem(t, err, state.ClassVMHours, true)
-				if p.Reason != "That is too much." || !strings.Contains(p.Hint, "limits.vm_hours") {
+				if p.Reason != "That is too much." || !strings.Contains(p.Hint, "`budget +12h`") {
 					t.Errorf("got problem %+v", p)
 				}
 			} else if e.Kind() != event.KindStepBlocked || e.Waiting().Kind != want || !e.Waiting().Until.Equal(tomorrow) || !strings.HasPrefix(e.Waiting().Detail, "that is too much") {
