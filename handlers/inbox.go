@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -72,15 +73,9 @@ func (b *Inbox) Run(ctx context.Context) error {
 		if n == batch && ctx.Err() == nil {
 			continue
 		}
-		timer := time.NewTimer(5 * time.Second)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if _, err := clock.SleepOrWake(ctx, 5*time.Second, wake); err != nil {
 			return nil
-		case <-wake:
-		case <-timer.C:
 		}
-		timer.Stop()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -64,13 +65,8 @@ func (x *endedTasks) within(ctx context.Context, patience time.Duration) (*found
 	}
 	going := x.begin(ctx, [2]int{counts[state.PhaseDone], counts[state.PhaseCancelled]})
 	if going != nil {
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		select {
-		case <-going:
-		case <-timer.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if _, err := clock.SleepOrWake(ctx, patience, going); err != nil {
+			return nil, err
 		}
 	}
 	x.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // Ways to use the model on a subscription, for Config.Subscription.
@@ -46,9 +48,5 @@ func (w *World) LogIn() error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(w.cfg.Dir, "secrets", "subscription")
-	if err := os.WriteFile(path+".mine", data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".mine", path)
+	return durable.WriteFile(filepath.Join(w.cfg.Dir, "secrets", "subscription"), data, 0o600)
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/vm"
 )
@@ -69,12 +70,7 @@ func (c *core) waitOrChange(ctx context.Context, d time.Duration) error {
 	c.changeMu.Lock()
 	changed := c.changed
 	c.changeMu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-changed:
-	case <-ctx.Done():
+	if _, err := clock.SleepOrWake(ctx, d, changed); err != nil {
 		return context.Cause(ctx)
 	}
 	return nil

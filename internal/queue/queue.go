@@ -173,13 +173,8 @@ func (q *Queue) wait(ctx context.Context, wake <-chan struct{}, vain int) int {
 		}
 		d = min(idle, max(d, shortest<<min(vain, 7)))
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-wake:
+	if woken, _ := clock.SleepOrWake(ctx, d, wake); woken {
 		return 0
-	case <-timer.C:
 	}
 	return vain + 1
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
@@ -30,13 +31,6 @@ type Reader interface {
 
 // pause waits for d, a poke or the end of ctx. It returns false if ctx has ended.
 func pause(ctx context.Context, d time.Duration, poke <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-poke:
-	case <-timer.C:
-	}
-	return ctx.Err() == nil
+	_, err := clock.SleepOrWake(ctx, d, poke)
+	return err == nil
 }

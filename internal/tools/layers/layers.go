@@ -47,7 +47,7 @@ func All() []Layer {
 		}, []string{"materials", "domain"}},
 		{"GitHub", "Webhooks from GitHub, and calls of its API.", []string{
 			"handlers", "internal/forge",
-		}, []string{"materials", "domain", "conversation"}},
+		}, []string{standardOnly, "materials", "domain", "conversation"}},
 		{"agents", "The command line of each agent program, and its output as events.", []string{"internal/agent"}, []string{"materials"}},
 		{"machines", "VMs, runs on them, and their saved work.", []string{
 			"internal/archive", "internal/bake", "internal/fleet", "internal/runnerctl",
