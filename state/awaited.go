@@ -26,8 +26,9 @@ const (
 	// AwaitedReview is a review of the pull request, and AwaitedMerge its merge.
 	AwaitedReview
 	AwaitedMerge
-	// AwaitedRetry is a command after a failure.
+	// AwaitedRetry is a command after a failure, and AwaitedBudget one after a cap was reached: a higher cap, or a retry.
 	AwaitedRetry
+	AwaitedBudget
 	// AwaitedEnd is nothing: the task has ended.
 	AwaitedEnd
 )
@@ -50,6 +51,9 @@ func (t *Task) Awaited() Awaited {
 	case PhaseInterrupted:
 		return AwaitedResumption
 	case PhaseFailed:
+		if t.End != nil && t.End.Class == ClassBudget {
+			return AwaitedBudget
+		}
 		return AwaitedRetry
 	case PhaseDone, PhaseCancelled:
 		return AwaitedEnd

@@ -31,6 +31,8 @@ func TestAwaited(t *testing.T) {
 		"an approved one":       {func(t *Task) { t.Phase, t.PR = PhasePROpen, &PR{Ready: true} }, AwaitedMerge},
 		"interrupted":           {phase(PhaseInterrupted), AwaitedResumption},
 		"failed":                {phase(PhaseFailed), AwaitedRetry},
+		"failed at a cap":       {func(t *Task) { t.Phase, t.End = PhaseFailed, &End{Class: ClassBudget} }, AwaitedBudget},
+		"canceled at a cap":     {func(t *Task) { t.Phase, t.End = PhaseCancelled, &End{Class: ClassBudget} }, AwaitedEnd},
 		"queued, nothing to do": {phase(PhaseQueued), AwaitedRun},
 	} {
 		t.Run(name, func(t *testing.T) {

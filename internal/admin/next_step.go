@@ -29,14 +29,20 @@ func unlockedNextStep(t *state.Task) string {
 		return "The plan can no longer be approved; somebody has to ask for a new revision."
 	case state.AwaitedApproval:
 		return nextApproval(t.NewestPlan())
-	case state.AwaitedComment, state.AwaitedRestart, state.AwaitedAnswer:
+	case state.AwaitedAnswer:
 		return "Somebody with write access has to answer a question."
+	case state.AwaitedRestart:
+		return "Somebody with write access has to write `retry`, or how to continue."
+	case state.AwaitedComment:
+		return "Somebody with write access has to comment."
 	case state.AwaitedMerge:
 		return "The pull request is approved; somebody has to merge it."
 	case state.AwaitedReview:
 		return "Somebody has to review the pull request."
 	case state.AwaitedResumption:
 		return "Continues automatically later."
+	case state.AwaitedBudget:
+		return "A cap is reached; somebody with write access has to raise it by `budget`, or write `retry`."
 	case state.AwaitedRetry:
 		return "Somebody has to write `retry`."
 	case state.AwaitedEnd:

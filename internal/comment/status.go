@@ -79,9 +79,11 @@ func awaited(t *state.Task, v View) string {
 		return waiting + "a review or a merge of the pull request by " + who + "."
 	case state.AwaitedResumption:
 		return "Nothing for you to do: the task continues automatically. " + v.say("retry") + " continues it immediately."
+	case state.AwaitedBudget:
+		return waiting + "a command by " + who + ". " + endText(t, v)
 	case state.AwaitedRetry:
 		act := v.say("retry")
-		if t.End != nil && (t.End.Class == state.ClassBudget || command.IsIn(t.End.Hint, "retry")) {
+		if t.End != nil && command.IsIn(t.End.Hint, "retry") {
 			act = "a command"
 		}
 		return waiting + act + " by " + who + ". " + endText(t, v)

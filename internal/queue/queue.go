@@ -28,17 +28,12 @@ import (
 
 // Store is the part of the state store that the queue uses.
 type Store interface {
-	Claimer
-	Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error)
-	Retry(ctx context.Context, id string, epoch int64, f state.Failed) error
-}
-
-// A Claimer gives out jobs.
-type Claimer interface {
 	Claim(ctx context.Context, req store.ClaimReq) (*state.Job, error)
 	Rescue(ctx context.Context, now time.Time) (int, error)
 	NextDue(ctx context.Context) (time.Time, bool, error)
 	Wake(ctx context.Context) <-chan struct{}
+	Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error)
+	Retry(ctx context.Context, id string, epoch int64, f state.Failed) error
 }
 
 // A Handler runs one job and returns the event that completes it.

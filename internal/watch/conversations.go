@@ -11,12 +11,6 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// conversationReader reads comments and reviews, whose webhooks may have been lost for good.
-type conversationReader interface {
-	CommentsSince(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error)
-	Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error)
-}
-
 // readOverlap is the overlap of consecutive reads, because lists lag behind and clocks differ.
 const readOverlap = 2 * time.Minute
 

@@ -20,26 +20,22 @@ import (
 
 // SweepReader is the part of GitHub's API that sweeps use.
 type SweepReader interface {
-	deliveryReader
-	issueReader
-	planReader
-	conversationReader
 	Installations(ctx context.Context) ([]forge.Installation, error)
 	InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error)
 	CheckInstalled(ctx context.Context, repo int64) error
-}
 
-type deliveryReader interface {
 	FailedDeliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error)
 	HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error)
-}
 
-type issueReader interface {
 	OpenIssuesFor(ctx context.Context, r forge.Repo, want forge.IssueFilter) ([]forge.Issue, error)
 	IssueActor(ctx context.Context, r forge.Repo, number int, what, subject string) (state.Person, time.Time, error)
 	IssueText(ctx context.Context, r forge.Repo, node string) (forge.Comment, error)
 	Issue(ctx context.Context, r forge.Repo, number int) (forge.Issue, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
+	PlanSnapshot(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.PlanSnapshot, error)
+
+	CommentsSince(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error)
+	Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error)
 }
 
 // An Inserter stores a fetched delivery as if GitHub had sent it.

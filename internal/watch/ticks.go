@@ -10,11 +10,6 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// planReader reads the current comment of a plan.
-type planReader interface {
-	PlanSnapshot(ctx context.Context, r forge.Repo, comment, said, branch string) (forge.PlanSnapshot, error)
-}
-
 // reportLostTick reports a ticked box of the plan that awaits approval. Normally a webhook reports the tick and names the
 // person. A box that has been ticked for a while without effect means that the webhook was lost. A recent tick is left
 // for the next sweep.

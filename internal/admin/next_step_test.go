@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/comment"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestPageAndCommentAgree: for each value of Awaited the page and the status comment ask for the same action.
+func TestPageAndCommentAgree(t *testing.T) {
+	t.Parallel()
+	plan := func(p state.Plan) state.Task {
+		return state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, TaskPlans: state.TaskPlans{Plans: []state.Plan{p}}}
+	}
+	phase := func(p state.Phase, change func(*state.Task)) state.Task {
+		task := state.Task{TaskPhase: state.TaskPhase{Phase: p}}
+		change(&task)
+		return task
+	}
+	none := func(*state.Task) {}
+	question := func(kind string) func(*state.Task) {
+		return func(t *state.Task) { t.Question = &state.Question{Kind: kind} }
+	}
+	seen := map[state.Awaited]bool{}
+	for name, test := range map[string]struct {
+		task          state.Task
+		awaited       state.Awaited
+		page, comment string
+	}{
+		"a condition": {phase(state.PhaseQueued, func(t *state.Task) { t.Waiting = &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by #3"} }),
+			state.AwaitedCondition, "Waits for other issues", "Blocked by #3"},
+		"a run":        {phase(state.PhaseImplementing, none), state.AwaitedRun, "Continues automatically.", "Nothing for you to do right now."},
+		"a resumption": {phase(state.PhaseInterrupted, none), state.AwaitedResumption, "Continues automatically later.", "continues automatically"},
+		"a posting":    {plan(state.Plan{Revision: 1}), state.AwaitedPosting, "about to be posted", "about to be posted"},
+		"an approval":  {plan(state.Plan{Revision: 1, Comment: 7}), state.AwaitedApproval, "waits for a 👍", "a 👍 on revision 1"},
+		"a revision": {plan(state.Plan{Revision: 1, Comment: 7, Stale: state.StaleEdited}), state.AwaitedRevision,
+			"ask for a new revision", "a request for a new revision"},
+		"an answer": {phase(state.PhaseAwaitingAnswer, question(state.AskAgent)), state.AwaitedAnswer, "answer a question", "an answer to"},
+		"a restart": {phase(state.PhaseAwaitingAnswer, question(state.AskStopped)), state.AwaitedRestart, "`retry`, or how to continue", "or a comment that says how to continue"},
+		"a comment": {phase(state.PhaseAwaitingAnswer, none), state.AwaitedComment, "has to comment", "a comment by a person"},
+		"a review":  {phase(state.PhasePROpen, none), state.AwaitedReview, "review the pull request", "a review or a merge"},
+		"a merge":   {phase(state.PhasePROpen, func(t *state.Task) { t.PR = &state.PR{Ready: true} }), state.AwaitedMerge, "somebody has to merge", "a merge;"},
+		"a retry":   {phase(state.PhaseFailed, none), state.AwaitedRetry, "write `retry`", "retry` by a person"},
+		"a budget": {phase(state.PhaseFailed, func(t *state.Task) {
+			t.End = &state.End{Reason: "the cap is reached", Hint: state.HintBudget, Class: state.ClassBudget}
+		}), state.AwaitedBudget, "raise it by `budget`", "budget +5`"},
+		"an end": {phase(state.PhaseDone, none), state.AwaitedEnd, "The task has ended.", "The task has ended."},
+	} {
+		seen[test.awaited] = true
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.task.Awaited(); got != test.awaited {
+				t.Fatalf("got awaited %d, want %d", got, test.awaited)
+			}
+			if got := nextStep(&test.task); !strings.Contains(got, test.page) {
+				t.Errorf("got page %q, want %q in it", got, test.page)
+			}
+			got := comment.Status(&test.task, comment.View{Slug: "errand", Now: time.Unix(1e9, 0)})
+			if !strings.Contains(got, test.comment) {
+				t.Errorf("got comment %q, want %q in it", got, test.comment)
+			}
+		})
+	}
+	for a := range state.AwaitedEnd + 1 {
+		if !seen[a] {
+			t.Errorf("no case for awaited %d", a)
+		}
+	}
+}
