@@ -43,6 +43,9 @@ func (rv reviews) add(p *Pull, in NewReview) (*Review, error) {
 	if err := rv.check(p, in); err != nil {
 		return nil, err
 	}
+	if err := rv.onePending(p); err != nil {
+		return nil, err
+	}
 	if in.CommitID == "" {
 		in.CommitID = p.HeadSHA
 	}
@@ -59,7 +62,6 @@ func (rv reviews) add(p *Pull, in NewReview) (*Review, error) {
 	for n, t := range threads {
 		rv.addThread(t, v, in.Comments[n].Body)
 	}
-	p.RequestedReviewers = slices.DeleteFunc(p.RequestedReviewers, func(l string) bool { return l == v.Author })
 	if state != ReviewPending {
 		rv.announce(v)
 	}
@@ -103,10 +105,10 @@ func (rv reviews) newReview(p *Pull, state, body, commit string) *Review {
 
 // submit submits a pending review.
 func (rv reviews) submit(v *Review, event, body string) error {
-	state, ok := reviewState(event)
-	if !ok || event == "" || v.State != ReviewPending || v.Author != rv.x.login() {
-		return errInvalid("PullRequestReview", "event", "invalid")
+	if err := rv.checkSubmit(v, event, body); err != nil {
+		return err
 	}
+	state, _ := reviewState(event)
 	if body != "" {
 		v.Body = body
 	}
@@ -115,8 +117,9 @@ func (rv reviews) submit(v *Review, event, body string) error {
 	return nil
 }
 
-// announce sends a webhook for the review and one for each of its comments.
+// announce ends the request for the author's review, and sends a webhook for the review and one for each of its comments.
 func (rv reviews) announce(v *Review) {
+	v.pull.RequestedReviewers = slices.DeleteFunc(v.pull.RequestedReviewers, func(l string) bool { return l == v.Author })
 	rv.x.webhooks().review("submitted", v, nil)
 	for _, t := range v.pull.Threads {
 		for _, k := range t.Comments {

@@ -54,6 +54,9 @@ func (rv reviews) reply(t *Thread, body string) (*ReviewComment, error) {
 	if err := rv.check(t.pull, NewReview{Event: "COMMENT", Body: body}); err != nil {
 		return nil, err
 	}
+	if err := rv.onePendingReply(t.pull); err != nil {
+		return nil, err
+	}
 	v := rv.newReview(t.pull, ReviewCommented, "", t.pull.HeadSHA)
 	k := rv.addComment(t, v, body)
 	rv.announce(v)
@@ -119,6 +122,9 @@ func (rv reviews) editComment(k *ReviewComment, body string) error {
 	from := k.Body
 	k.Edits = append(k.Edits, Edit{At: rv.x.s.now(), Editor: rv.x.login(), From: from})
 	k.Body, k.UpdatedAt = body, rv.x.s.now()
+	if k.thread.pull.IsPending(k) {
+		return nil
+	}
 	rv.x.webhooks().reviewComment("edited", k, obj{"changes": obj{"body": obj{"from": from}}})
 	return nil
 }
@@ -128,14 +134,22 @@ func (rv reviews) deleteComment(k *ReviewComment) error {
 	if err := rv.x.own(t.pull.issue, k.Author); err != nil {
 		return err
 	}
+	rv.removeComment(k)
+	if !t.pull.IsPending(k) {
+		rv.x.webhooks().reviewComment("deleted", k, nil)
+	}
+	return nil
+}
+
+// removeComment removes a comment, and its thread if it was the last one.
+func (rv reviews) removeComment(k *ReviewComment) {
+	t := k.thread
 	t.Comments = slices.DeleteFunc(t.Comments, func(o *ReviewComment) bool { return o == k })
 	if len(t.Comments) == 0 {
 		t.pull.Threads = slices.DeleteFunc(t.pull.Threads, func(o *Thread) bool { return o == t })
 		delete(rv.x.s.nodes, t.NodeID)
 	}
 	delete(rv.x.s.nodes, k.NodeID)
-	rv.x.webhooks().reviewComment("deleted", k, nil)
-	return nil
 }
 
 // follow moves the line of a thread from one head to the next. It shifts with the lines above it. The thread is

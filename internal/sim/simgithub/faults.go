@@ -1,9 +1,11 @@
 package simgithub
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -18,7 +20,7 @@ import (
 // Fault makes requests fail. The zero value of each condition matches everything.
 type Fault struct {
 	Method string `json:"method"`
-	Path   string `json:"path"`  // regular expression on the path below /api/v3, "/graphql", or a git path
+	Path   string `json:"path"`  // regular expression on the path below /api/v3, "/graphql FIELD" (the first one), or a git path
 	Actor  string `json:"actor"` // "app" (JWT or installation token), "user" or empty
 	Nth    int    `json:"nth"`   // start with the n-th match, counted from 1
 	Count  int    `json:"count"` // number of matches to fail; 0: all from then on
@@ -92,7 +94,30 @@ func (s *Sim) admit(r *http.Request, name, path string) *verdict {
 	}
 	s.counts.add(name)
 	call := Call{Route: name, Path: path, App: actor == "app"}
+	if path == "/graphql" {
+		path += " " + firstField(r)
+	}
 	return &verdict{s: s, f: s.faults.find(r.Method, path, actor), call: call}
+}
+
+// graphqlField matches a GraphQL request up to its first field.
+var graphqlField = regexp.MustCompile(`^[^{]*\{\s*(\w+)`)
+
+// firstField returns the first field of a GraphQL request, such as updateRefs, and leaves the request's body in place.
+func firstField(r *http.Request) string {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	var q query
+	if err != nil || json.Unmarshal(body, &q) != nil {
+		return ""
+	}
+	if m := graphqlField.FindStringSubmatch(q.Query); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // verdict is the fault that applies to a request; its f may be nil.

@@ -16,6 +16,7 @@ type result struct {
 	comment *Comment
 	thread  *Thread
 	reply   *ReviewComment
+	review  *Review
 	pull    *Pull
 	re      *Reaction
 }
@@ -42,6 +43,12 @@ func (r *result) Thread() *threadR { return &threadR{r.x, r.thread} }
 
 // Comment is the new reply.
 func (r *result) Comment() *reviewCommentR { return newReviewCommentR(r.x, r.reply) }
+
+// PullRequestReview is the review that was added, submitted or deleted, or to which a deleted comment belonged.
+func (r *result) PullRequestReview() *reviewR { return &reviewR{r.x, r.review} }
+
+// PullRequestReviewComment is the comment that was deleted.
+func (r *result) PullRequestReviewComment() *reviewCommentR { return newReviewCommentR(r.x, r.reply) }
 
 // PullRequest is the pull request that changed.
 func (r *result) PullRequest() *pullR { return newPullR(r.x, r.pull) }
@@ -155,23 +162,6 @@ func (*rootR) ResolveReviewThread(ctx context.Context, a threadInput) (*result, 
 // UnresolveReviewThread unresolves a thread.
 func (*rootR) UnresolveReviewThread(ctx context.Context, a threadInput) (*result, error) {
 	return resolveThread(ctx, a, false)
-}
-
-// AddPullRequestReviewThreadReply adds a comment to a thread.
-func (*rootR) AddPullRequestReviewThreadReply(ctx context.Context, a struct {
-	Input struct {
-		ClientMutationId          *string //nolint:revive // named by the schema
-		PullRequestReviewThreadId graphql.ID
-		Body                      string
-	}
-}) (*result, error) {
-	x := from(ctx)
-	t, err := target[*Thread](x, a.Input.PullRequestReviewThreadId)
-	if err != nil {
-		return nil, err
-	}
-	k, err := x.reviews().reply(t, a.Input.Body)
-	return &result{x: x, id: a.Input.ClientMutationId, reply: k}, err
 }
 
 // pullInput names a pull request.

@@ -1,6 +1,7 @@
 package simgithub
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/graph-gophers/graphql-go"
@@ -76,22 +77,33 @@ func (p *pullR) BaseRefName() string { return p.p.Base }
 // BaseRefOid is its head when the pull request was opened.
 func (p *pullR) BaseRefOid() word { return word(p.p.BaseSHA) }
 
-// Reviews lists submitted reviews.
-func (p *pullR) Reviews(a paging) (*connection[reviewR], error) {
+// reviewArgs selects reviews.
+type reviewArgs struct {
+	paging
+	States *[]string
+}
+
+// Reviews lists submitted reviews, and the caller's pending one.
+func (p *pullR) Reviews(a reviewArgs) (*connection[reviewR], error) {
 	var all []*reviewR
 	for _, v := range p.p.Reviews {
+		if a.States != nil && !slices.Contains(*a.States, v.State) {
+			continue
+		}
 		if v.State != ReviewPending || v.Author == p.x.login() {
 			all = append(all, &reviewR{p.x, v})
 		}
 	}
-	return connect(all, a)
+	return connect(all, a.paging)
 }
 
 // ReviewThreads lists the threads at lines.
 func (p *pullR) ReviewThreads(a paging) (*connection[threadR], error) {
 	var all []*threadR
 	for _, t := range p.p.Threads {
-		all = append(all, &threadR{p.x, t})
+		if len(t.visible(p.x.login())) > 0 {
+			all = append(all, &threadR{p.x, t})
+		}
 	}
 	return connect(all, a)
 }

@@ -100,6 +100,9 @@ func (r *request) node(id string) (*nodeR, error) {
 	if !ok {
 		return nil, missing
 	}
+	if !isVisible(v, r.login()) {
+		return nil, missing
+	}
 	repo, perm := owner(v)
 	if repo != nil {
 		if !r.sees(repo) {
@@ -110,6 +113,20 @@ func (r *request) node(id string) (*nodeR, error) {
 		}
 	}
 	return &nodeR{r, v}, nil
+}
+
+// isVisible reports whether an account sees an object. Pending reviews and their comments exist only for their author.
+func isVisible(v any, login string) bool {
+	switch t := v.(type) {
+	case *Review:
+		return t.State != ReviewPending || t.Author == login
+	case *Thread:
+		return len(t.visible(login)) > 0
+	case *ReviewComment:
+		return t.thread.sees(login, t)
+	default:
+		return true
+	}
 }
 
 // owner returns the repository of an object and the permission that reading it needs, or nil for accounts.

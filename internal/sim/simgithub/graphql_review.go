@@ -1,6 +1,11 @@
 package simgithub
 
-import "github.com/graph-gophers/graphql-go"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/graph-gophers/graphql-go"
+)
 
 // reviewR is a review.
 type reviewR struct {
@@ -54,6 +59,20 @@ func (r *reviewR) PullRequest() *pullR { return newPullR(r.x, r.v.pull) }
 // Commit is the reviewed head.
 func (r *reviewR) Commit() *commitR { return r.x.commit(r.v.pull.issue.repo, r.v.CommitID) }
 
+// Comments lists the review's comments.
+func (r *reviewR) Comments(p paging) (*connection[reviewCommentR], error) {
+	var all []*reviewCommentR
+	for _, t := range r.v.pull.Threads {
+		for _, k := range t.Comments {
+			if k.ReviewID == r.v.ID {
+				all = append(all, newReviewCommentR(r.x, k))
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *reviewCommentR) int { return cmp.Compare(a.k.ID, b.k.ID) })
+	return connect(all, p)
+}
+
 // threadR is a conversation at a line.
 type threadR struct {
 	x *request
@@ -104,7 +123,7 @@ func (t *threadR) PullRequest() *pullR { return newPullR(t.x, t.t.pull) }
 // Comments lists the conversation.
 func (t *threadR) Comments(p paging) (*connection[reviewCommentR], error) {
 	var all []*reviewCommentR
-	for _, k := range t.t.Comments {
+	for _, k := range t.t.visible(t.x.login()) {
 		all = append(all, newReviewCommentR(t.x, k))
 	}
 	return connect(all, p)
@@ -150,6 +169,14 @@ func (c *reviewCommentR) UpdatedAt() dateTime { return dateTime{c.k.UpdatedAt} }
 // URL is the page with its anchor.
 func (c *reviewCommentR) URL() word {
 	return word(c.x.s.json.issuePage(c.k.thread.pull.issue) + "#discussion_r" + itoa(c.k.ID))
+}
+
+// State is PENDING or SUBMITTED.
+func (c *reviewCommentR) State() string {
+	if c.k.thread.pull.IsPending(c.k) {
+		return "PENDING"
+	}
+	return "SUBMITTED"
 }
 
 // ReplyTo is the thread's first comment, null for that one itself.

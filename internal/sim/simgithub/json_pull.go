@@ -72,7 +72,11 @@ func (j encoder) fullPull(p *Pull) obj {
 func (j encoder) reviewCommentCount(p *Pull) int {
 	n := 0
 	for _, t := range p.Threads {
-		n += len(t.Comments)
+		for _, k := range t.Comments {
+			if !p.IsPending(k) {
+				n++
+			}
+		}
 	}
 	return n
 }

@@ -225,7 +225,7 @@ func (c *call) theReviewComment() (*ReviewComment, error) {
 		return nil, err
 	}
 	k, ok := c.s.nodes[nodeID("PRRC", c.id("id"))].(*ReviewComment)
-	if !ok || k.thread.pull.issue.repo != r {
+	if !ok || k.thread.pull.issue.repo != r || !k.thread.sees(c.login(), k) {
 		return nil, errNotFound()
 	}
 	return k, c.need(r, "pull_requests", "read", RoleRead)

@@ -110,6 +110,9 @@ func (p Person) Role(full string) (role Role) {
 func (p Person) Issue(full string, number int) (out *Issue, err error) {
 	err = p.onIssue(full, number, func(_ *session, i *Issue) error {
 		out = i.clone()
+		if out.Pull != nil {
+			out.Pull.hidePending(p.login)
+		}
 		return nil
 	})
 	return out, err
