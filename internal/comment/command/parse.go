@@ -81,6 +81,28 @@ func Parse(body, slug string, onPR bool) Parsed {
 	return p
 }
 
+// Mentions reports whether a comment mentions the bot anywhere in plain text, including lists and emphasis. The comment
+// may be untrusted: the time is bounded.
+func Mentions(body, slug string) bool {
+	if len(body) > maxBody {
+		body = body[:maxBody]
+	}
+	body = markdown.Normalize(body)
+	if slug == "" || !strings.Contains(strings.ToLower(body), "@"+strings.ToLower(slug)) {
+		return false
+	}
+	text := markdown.Parse(body).VisibleText(body)
+	for at, c := range text {
+		if c != '@' || at > 0 && (isWord(text[at-1]) || text[at-1] == '-') {
+			continue
+		}
+		if _, ok := mentionAt(text[at:], slug); ok {
+			return true
+		}
+	}
+	return false
+}
+
 // leaveOut moves the commands beyond the limit to Left and More.
 func (p *Parsed) leaveOut() {
 	if len(p.Orders) <= machine.MaxOrders {

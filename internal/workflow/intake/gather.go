@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
@@ -32,7 +33,7 @@ func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (event.Event, error
 		if th.Resolved {
 			continue
 		}
-		f, err := s.threadFeedback(ctx, w, th, me.BotID, trusted)
+		f, err := s.threadFeedback(ctx, w, th, me, trusted)
 		if err != nil {
 			return event.Event{}, err
 		}
@@ -45,18 +46,19 @@ func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (event.Event, error
 
 // threadFeedback returns the comments in a thread after errand's last one there, by people with write
 // permission and by people and bots that are listed. A comment that somebody else edited counts only
-// if the editor does, too.
-func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Thread, me int64, trusted map[int64]bool) (*state.Feedback, error) {
+// if the editor does, too. If all of them are between people, there is no feedback.
+func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Thread, me forge.App, trusted map[int64]bool) (*state.Feedback, error) {
 	var last *forge.Comment
 	var words []string
-	since := th.Comments
+	addressed := addressedComments(th.Comments, me)
+	first := 0
 	for i := range th.Comments {
-		if th.Comments[i].Author.ID == me {
-			since = th.Comments[i+1:]
+		if th.Comments[i].Author.ID == me.BotID {
+			first = i + 1
 		}
 	}
-	for i := range since {
-		c := &since[i]
+	for i := first; i < len(th.Comments); i++ {
+		c := &th.Comments[i]
 		ok, err := s.heard(ctx, w, c.Author, trusted)
 		if err == nil && ok && c.Editor != nil {
 			ok, err = s.heard(ctx, w, *c.Editor, trusted)
@@ -64,10 +66,14 @@ func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Th
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			body, _ := trust.Strip(c.Body)
-			body, _ = s.Redact.Redact(body)
-			last, words = c, append(words, body)
+		if !ok {
+			continue
+		}
+		body, _ := trust.Strip(c.Body)
+		body, _ = s.Redact.Redact(body)
+		words = append(words, body)
+		if addressed[i] {
+			last = c
 		}
 	}
 	if last == nil {
@@ -77,6 +83,26 @@ func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Th
 		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: state.FeedbackThread, By: last.Author, At: last.CreatedAt,
 		Body: strings.Join(words, "\n\n"), Path: th.Path, Line: th.Line, Hunk: th.Hunk, Thread: th.TopID, OnPR: true,
 	}, nil
+}
+
+// addressedComments reports for each comment of a thread whether it is for errand. A comment that starts the thread is
+// for errand, and so are an answer to errand or to a bot, a comment that mentions errand, and what the same person adds
+// to one of these. Other replies are between people, unless errand started the thread.
+func addressedComments(list []forge.Comment, me forge.App) []bool {
+	out := make([]bool, len(list))
+	for i := range list {
+		c := &list[i]
+		switch {
+		case c.Author.ID == me.BotID:
+		case i == 0, list[0].Author.ID == me.BotID, command.Mentions(c.Body, me.Slug):
+			out[i] = true
+		case list[i-1].Author.Bot, list[i-1].Author.ID == me.BotID:
+			out[i] = true
+		default:
+			out[i] = out[i-1] && c.Author.ID != 0 && c.Author.ID == list[i-1].Author.ID
+		}
+	}
+	return out
 }
 
 // heard reports whether the agent may see comments by a person or a bot; GitHub is asked for each

@@ -1,0 +1,54 @@
+package intake
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestAddressedComments: replies between people are not for errand, unless it started the thread or is mentioned.
+func TestAddressedComments(t *testing.T) {
+	t.Parallel()
+	me := forge.App{Slug: "errand", BotID: 9}
+	people := map[string]state.Person{"ada": {ID: 1, Login: "ada"}, "bob": {ID: 2, Login: "bob"}, "errand": {ID: 9, Bot: true}, "ci": {ID: 8, Bot: true}, "ghost": {Login: "ghost"}}
+	tests := map[string]struct {
+		thread string // one comment a line
+		want   []int  // indices
+	}{
+		"a person starts it":                  {"ada: Why?", []int{0}},
+		"a reply to a person":                 {"ada: Why?\nbob: I wonder, too.", []int{0}},
+		"a chat":                              {"ada: Why?\nbob: I wonder.\nada: Let us ask.\nbob: Yes.", []int{0}},
+		"an addition":                         {"ada: Why?\nada: And why not?\nada: Really.\nbob: Hm.", []int{0, 1, 2}},
+		"a reply to errand":                   {"ada: Why?\nerrand: Because.\nbob: Not convinced.", []int{0, 2}},
+		"an addition to a reply to errand":    {"ada: Why?\nerrand: Because.\nbob: No.\nbob: Change it.", []int{0, 2, 3}},
+		"a chat after errand's answer":        {"ada: Why?\nerrand: Because.\nbob: Ada?\nada: Fine by me.", []int{0, 2}},
+		"errand is mentioned":                 {"ada: Why?\nbob: Right, @errand please explain.", []int{0, 1}},
+		"somebody else with a similar name":   {"ada: Why?\nbob: Right, @errand-fan please explain, not me@errand.", []int{0}},
+		"a mention in code":                   {"ada: Why?\nbob: `@errand` is a bot.", []int{0}},
+		"errand started it":                   {"errand: Look here.\nada: Hm.\nbob: Hm?", []int{1, 2}},
+		"a remark by a bot":                   {"ci: Coverage fell.\nada: Please add a test.\nbob: Agreed.", []int{0, 1}},
+		"deleted accounts may be two persons": {"ada: Why?\nghost: a\nghost: b", []int{0}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var list []forge.Comment
+			for line := range strings.SplitSeq(tt.thread, "\n") {
+				who, body, _ := strings.Cut(line, ": ")
+				list = append(list, forge.Comment{Author: people[who], Body: body})
+			}
+			var got []int
+			for i, ok := range addressedComments(list, me) {
+				if ok {
+					got = append(got, i)
+				}
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
