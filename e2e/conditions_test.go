@@ -76,6 +76,8 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"pr-body":   pullBody,
 		"commits":   pullCommits,
 		"answers":   threadAnswers,
+		"reviews":   ownReviews,
+		"resolved":  resolved,
 		"reaction":  reaction,
 		"minimized": minimized,
 		"tree":      sameTree,
@@ -278,26 +280,6 @@ func pullCommits(o seen, want string) (string, bool) {
 		return err.Error(), false
 	}
 	return count(len(v.Commits), want)
-}
-
-// threadAnswers=N,M counts errand's answers in each thread, in order.
-func threadAnswers(o seen, want string) (string, bool) {
-	i := o.pull()
-	if i == nil {
-		return "no pull request", false
-	}
-	var list []string
-	for _, th := range i.Pull.Threads {
-		n := 0
-		for _, c := range th.Comments {
-			if c.Author == o.s.w.GitHub.App().BotLogin {
-				n++
-			}
-		}
-		list = append(list, strconv.Itoa(n))
-	}
-	got := strings.Join(list, ",")
-	return got, got == want
 }
 
 // reaction looks for errand's reaction on the issue or on its newest comment by a person.

@@ -60,6 +60,11 @@ func comments(ts *testscript.TestScript, neg bool, args []string) {
 		fmt.Fprintf(ts.Stdout(), "%s\n====\n", s.alike(c.Body))
 	}
 	if i := s.repo().Issues[n]; i != nil && i.Pull != nil {
+		for _, v := range i.Pull.Reviews {
+			if v.Author == s.w.GitHub.App().BotLogin && v.Body != "" {
+				fmt.Fprintf(ts.Stdout(), "(review) %s\n====\n", s.alike(v.Body))
+			}
+		}
 		for _, th := range i.Pull.Threads {
 			for _, c := range th.Comments {
 				if c.Author == s.w.GitHub.App().BotLogin {

@@ -233,10 +233,12 @@ type Work struct {
 	Approved string `json:"approved,omitempty"`
 	// The agent's description of it, kept until it is posted.
 	Answers []ThreadAnswer `json:"answers,omitempty"`
-	Summary string         `json:"summary,omitempty"`
-	Title   string         `json:"title,omitempty"`
-	Text    string         `json:"text,omitempty"`
-	Checks  []CheckResult  `json:"checks,omitempty"` // of this tree
+	// Review is the GraphQL ID of the pending review that has the answers in threads.
+	Review  string        `json:"review,omitempty"`
+	Summary string        `json:"summary,omitempty"`
+	Title   string        `json:"title,omitempty"`
+	Text    string        `json:"text,omitempty"`
+	Checks  []CheckResult `json:"checks,omitempty"` // of this tree
 }
 
 // SavedWork is the stored work of a run that was interrupted.

@@ -30,7 +30,7 @@ type spot struct {
 // spots are the calls at which a chain can begin.
 func spots() []spot {
 	return []spot{
-		{state.JobStatus, "comment"}, {state.JobPost, "comment"}, {state.JobOpenPR, "open pull"}, {state.JobAnswer, "reply"}, {state.JobMove, "move"},
+		{state.JobStatus, "comment"}, {state.JobPost, "comment"}, {state.JobOpenPR, "open pull"}, {state.JobAnswer, "reply"}, {state.JobAnswer, "start review"}, {state.JobAnswer, "submit review"}, {state.JobMove, "move"},
 		{state.JobCommit, "publish"}, {state.JobLaunch, "start run"}, {state.JobLaunch, ""}, {state.JobCollect, ""}, {state.JobStatus, "edit"},
 		{state.JobApprove, "permission"}, {state.JobApprove, "read plan"}, {state.JobVet, ""}, {state.JobStart, ""}, {state.JobStop, "stop run"},
 		{state.JobRelease, ""}, {state.JobGather, ""}, {state.JobSuspend, ""}, {state.JobReact, ""},

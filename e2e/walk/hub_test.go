@@ -134,6 +134,7 @@ type pull struct {
 	mergedBy   *account
 	threads    []*thread
 	reviews    []forge.Review
+	own        []*ownReview
 	ours       bool
 }
 

@@ -170,21 +170,6 @@ func (h *hub) thread(pr int, top int64) *thread {
 	return nil
 }
 
-func (a api) ReplyInThread(ctx context.Context, _ forge.Repo, pr int, top int64, words string) (forge.Comment, error) {
-	a.w.model.creates(markOf(words))
-	return write(ctx, a, "reply", func() (forge.Comment, error) {
-		th := a.thread(pr, top)
-		if th == nil {
-			return forge.Comment{}, notFound("reply")
-		}
-		c := a.newComment(a.issues[pr], nil, words)
-		c.reviewed = top
-		th.comments = append(th.comments, c)
-		a.w.model.created(markOf(words))
-		return c.view(), nil
-	})
-}
-
 func (a api) FindReplies(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error) {
 	return read(ctx, a, "find reply", func() (found []forge.Comment, err error) {
 		a.w.model.recordSearch(strings.TrimSpace(marker), since)

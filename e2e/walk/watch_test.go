@@ -279,6 +279,7 @@ func (m *model) comments() {
 		i := m.w.hub.issues[n]
 		lists := [][]*comment{i.comments}
 		if i.pull != nil {
+			m.reviews(i)
 			for _, th := range i.pull.threads {
 				lists = append(lists, th.comments)
 			}

@@ -62,7 +62,7 @@ func TestBoxInForeignTextDoesNotCount(t *testing.T) {
 		if got := markdown.Embed(text); len(boxes(got)) > 0 || len(boxes(strings.Replace(got, "[ ]", "[x]", 1))) > 0 {
 			t.Errorf("Embed(%q) = %q has a box", text, got)
 		}
-		if _, ok := findMarker(markdown.Embed(text + "\n" + Marker("k"))); ok {
+		if _, ok := FindMarker(markdown.Embed(text + "\n" + Marker("k"))); ok {
 			t.Errorf("marker in %q", text)
 		}
 	}
@@ -77,12 +77,12 @@ func TestMarker(t *testing.T) {
 			t.Errorf("Marker(%q) = %q", key, m)
 		}
 		seen[m] = true
-		got, ok := findMarker("text " + Marker("other") + "\n\n" + m + "\n")
+		got, ok := FindMarker("text " + Marker("other") + "\n\n" + m + "\n")
 		if !ok || got != key {
-			t.Errorf("findMarker(%q) = %q, %v", m, got, ok)
+			t.Errorf("FindMarker(%q) = %q, %v", m, got, ok)
 		}
 	}
-	if _, ok := findMarker(Marker("x") + "\nmore"); ok {
+	if _, ok := FindMarker(Marker("x") + "\nmore"); ok {
 		t.Error("a marker that is not at the end counts")
 	}
 }

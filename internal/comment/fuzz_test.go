@@ -48,7 +48,7 @@ func FuzzRenderPlan(f *testing.F) {
 		if diff := cmp.Diff(want, boxes(got)); diff != "" {
 			t.Errorf("boxes differ:\n%s\n%s", diff, got)
 		}
-		if key, ok := findMarker(got); !ok || key != "k" || strings.Count(got, "<!-- errand:k -->") != 1 {
+		if key, ok := FindMarker(got); !ok || key != "k" || strings.Count(got, "<!-- errand:k -->") != 1 {
 			t.Errorf("marker:\n%s", got)
 		}
 		heads := topHeadings(got)

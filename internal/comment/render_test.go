@@ -190,7 +190,7 @@ func TestRender(t *testing.T) {
 			t.Parallel()
 			got := Render(s.task, s.post, view("job-1"))
 			golden(t, name, got)
-			if key, ok := findMarker(got); !ok || key != "job-1" {
+			if key, ok := FindMarker(got); !ok || key != "job-1" {
 				t.Errorf("marker %q, %v", key, ok)
 			}
 			for _, banned := range []string{" we ", " our ", "sorry", "oops", "!\n", "@bob", "@infinity", "@someone", "\u200b"} {
@@ -243,7 +243,7 @@ func TestRenderIsWithinTheLimit(t *testing.T) {
 				if n := utf8.RuneCountInString(got); n > MaxLength {
 					t.Errorf("%s has %d characters", kind, n)
 				}
-				if _, ok := findMarker(got); !ok {
+				if _, ok := FindMarker(got); !ok {
 					t.Errorf("%s has no marker", kind)
 				}
 			}

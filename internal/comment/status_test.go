@@ -70,7 +70,7 @@ func TestStatus(t *testing.T) {
 			t.Parallel()
 			got := Status(task, view("status"))
 			golden(t, "status/"+name, got)
-			if key, _ := findMarker(got); key != "status" {
+			if key, _ := FindMarker(got); key != "status" {
 				t.Errorf("marker %q", key)
 			}
 		})

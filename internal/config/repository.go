@@ -35,6 +35,9 @@ type RepoFile struct {
 	// Publish is at-once or after-approval, which pushes nothing before a person has approved the diff. If the operator
 	// requires after-approval, at-once does not turn it off.
 	Publish settings.PublishMode `yaml:"publish"`
+	// Resolve makes errand resolve the review threads that it has addressed, with a commit or an explanation. By default
+	// people resolve them. A thread stays open if errand asks a question there, or if somebody has written there since.
+	Resolve bool `yaml:"resolve"`
 	// MergeCommits lets the agent merge the newest commit of the base branch into its own branch. Changes that a merge
 	// drops or makes on either side are checked and shown like any other change.
 	MergeCommits bool `yaml:"merge_commits"`
@@ -128,7 +131,7 @@ func ParseRepo(data []byte, defaults settings.Settings, holdsSecret func(text st
 	set(&s.Title, f.Title)
 	set(&s.Draft, f.Draft)
 	s.Publish = defaults.Publish.Stricter(cmp.Or(f.Publish, defaults.Publish))
-	s.Base, s.Key, s.MergeCommits = f.Base, settings.KeyRule(f.Key), f.MergeCommits
+	s.Base, s.Key, s.MergeCommits, s.Resolve = f.Base, settings.KeyRule(f.Key), f.MergeCommits, f.Resolve
 	s.Gate = f.Gate.settings()
 	s.Deny = slices.Concat(defaults.Deny, f.Tools.Deny)
 	if f.Tools.Shell != nil {

@@ -50,6 +50,7 @@ title: "[{key}] {task}"
 key: {pattern: '[A-Z]+-[0-9]+', required: true}
 draft: true
 merge_commits: true
+resolve: true
 publish: after-approval
 setup: [go mod download]
 check:
@@ -65,7 +66,7 @@ keep: [node_modules, ~/.cache/go-build]
 `, func(s *settings.Settings) {
 			s.Plan, s.Base, s.Branch, s.Commit, s.Title = settings.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
 			s.Key = settings.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
-			s.Draft, s.MergeCommits, s.Publish = true, true, settings.PublishAfterApproval
+			s.Draft, s.MergeCommits, s.Resolve, s.Publish = true, true, true, settings.PublishAfterApproval
 			s.Setup = []settings.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
 			s.Check = []settings.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
 			s.Gate = settings.Gate{Protected: []string{"schema/**"}, Unprotected: []string{"AGENTS.md"}, SecretsAllowedIn: []string{}, MaxPaths: 9, MaxBytes: 99}

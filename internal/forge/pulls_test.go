@@ -193,7 +193,17 @@ func TestReviewsAndThreads(t *testing.T) {
 	if got := forgetest.Must(w.Forge.FindReplies(t.Context(), w.Repo, p.Number, marker, time.Time{}))(t); got != nil {
 		t.Errorf("found a comment of another author: %+v", got)
 	}
-	posted := forgetest.Must(w.Forge.ReplyInThread(t.Context(), w.Repo, p.Number, k.TopID, "Because.\n"+marker))(t)
+	review := forgetest.Must(w.Forge.StartReview(t.Context(), w.Repo, p.Node))(t)
+	if err := w.Forge.AddReply(t.Context(), w.Repo, review, k.Node, "Because.\n"+marker); err != nil {
+		t.Fatal(err)
+	}
+	if unseen := forgetest.Must(w.Forge.Threads(t.Context(), w.Repo, p.Number))(t)[0]; len(unseen.Comments) != 2 {
+		t.Errorf("with a pending reply: got %+v", unseen)
+	}
+	if err := w.Forge.SubmitReview(t.Context(), w.Repo, review, "One of one."); err != nil {
+		t.Fatal(err)
+	}
+	posted := forgetest.Must(w.Forge.OwnReview(t.Context(), w.Repo, review))(t).Replies[0]
 	if got := forgetest.Must(w.Forge.FindReplies(t.Context(), w.Repo, p.Number, marker, time.Time{}))(t); len(got) != 1 || got[0].ID != posted.ID {
 		t.Errorf("got %+v", got)
 	}

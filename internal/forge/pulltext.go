@@ -22,7 +22,7 @@ const pullTextQuery = `query($owner: String!, $name: String!, $number: Int!) {
           isResolved isOutdated path line originalLine
           comments(first: 25) {
             pageInfo { hasNextPage endCursor }
-            nodes { id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsUpFields + ` }
+            nodes { id state url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` ` + thumbsUpFields + ` }
           }
         }
       }

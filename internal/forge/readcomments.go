@@ -75,6 +75,8 @@ type commentNode struct {
 	Author       *actor       `json:"author"`
 	Editor       *actor       `json:"editor"`
 	Reactions    reactionPage `json:"reactions"`
+	// State of a review comment: PENDING or SUBMITTED. The App sees the comments of its own pending review.
+	State string `json:"state"`
 }
 
 func (n *commentNode) comment() Comment {

@@ -25,7 +25,7 @@ type Thread struct {
 
 const threadCommentFields = `{
             pageInfo { hasNextPage endCursor }
-            nodes { id url body diffHunk createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` }
+            nodes { id state url body diffHunk createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields + ` }
           }`
 
 const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
@@ -67,7 +67,7 @@ type threadNode struct {
 	Comments     threadCommentPage `json:"comments"`
 }
 
-// Threads returns all threads of a pull request, also resolved ones, with all comments.
+// Threads returns all threads of a pull request, also resolved ones, with all comments except those of a pending review.
 func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, error) {
 	op, err := f.client.Read(ctx, r.Installation, "read review threads", onIssue(r, number))
 	if err != nil {
@@ -96,7 +96,9 @@ func (f *Forge) Threads(ctx context.Context, r Repo, number int) ([]Thread, erro
 			if err != nil {
 				return nil, op.Wrap(err)
 			}
-			out = append(out, t)
+			if len(t.Comments) > 0 {
+				out = append(out, t)
+			}
 		}
 		if !page.PageInfo.HasNextPage {
 			break
@@ -131,26 +133,15 @@ func readThread(op *client.Operation, n *threadNode) (Thread, error) {
 
 func (t *Thread) add(page threadCommentPage) {
 	for _, n := range page.Nodes {
+		if n.State == "PENDING" {
+			continue
+		}
 		v := n.comment()
 		if len(t.Comments) == 0 {
 			t.TopID, t.Hunk = v.ID, n.DiffHunk
 		}
 		t.Comments = append(t.Comments, v)
 	}
-}
-
-// ReplyInThread replies in the thread whose first comment is top. Each call creates a comment: after an unknown
-// outcome, look for the reply with FindReplies.
-func (f *Forge) ReplyInThread(ctx context.Context, r Repo, number int, top int64, body string) (Comment, error) {
-	op, err := f.client.Write(ctx, r.Installation, "answer in a thread", onIssue(r, number))
-	if err != nil {
-		return Comment{}, err
-	}
-	got, _, err := op.GitHub.PullRequests.CreateCommentInReplyTo(op.Ctx, r.Owner, r.Name, number, body, top)
-	if err != nil {
-		return Comment{}, op.Wrap(err)
-	}
-	return reviewComment(got), nil
 }
 
 // FindReplies returns the App's review comments on a pull request that contain a marker, oldest first. All but the

@@ -98,9 +98,10 @@ type (
 		Searched bool     `json:"searched,omitempty"` // see Event.Searched
 	}
 
-	// ThreadsAnswered says that the round's answers are posted in their threads.
+	// ThreadsAnswered says that the round's answers are posted in their threads, or that they are in a pending review.
 	ThreadsAnswered struct {
-		Post      *state.Post       `json:"post,omitempty"` // the other answers, which are still to be posted
+		Review    string            `json:"review,omitempty"` // GraphQL ID of the pending review, which is still to be submitted
+		Post      *state.Post       `json:"post,omitempty"`   // the other answers, which are still to be posted
 		Uncertain *UncertainAnswers `json:"doubtful,omitempty"`
 	}
 

@@ -175,6 +175,11 @@ func TestWholeLife(t *testing.T) {
 	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: l.task.Work.Run, Head: "H2", Tree: "t2"}}})
 	l.do(event.Event{Payload: event.BranchMoved{}})
 	l.want(state.PhaseAddressingReview, state.JobAnswer)
+	l.do(event.Event{Payload: event.ThreadsAnswered{Review: "PRR_1", Uncertain: &event.UncertainAnswers{Keys: []string{"a"}, Since: t0}}})
+	l.want(state.PhaseAddressingReview, state.JobAnswer, state.JobDue)
+	if l.task.Work.Review != "PRR_1" || l.task.Step != state.JobAnswer {
+		t.Errorf("with a pending review: got step %q and work %+v", l.task.Step, l.task.Work)
+	}
 	l.do(event.Event{Payload: event.ThreadsAnswered{}})
 	l.want(state.PhasePROpen)
 	l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}})

@@ -253,6 +253,14 @@ func beginRound(c *change) {
 	c.launchRun(state.RunReview)
 }
 
+// submitReview enqueues submitting the round's review.
+func submitReview(c *change) {
+	e := of[event.ThreadsAnswered](c)
+	c.t.Work.Review = e.Review
+	c.enqueueStep(state.JobAnswer)
+	scheduleAnswerDuplicateChecks(c, e.Uncertain)
+}
+
 // endRound ends a round, and gathers the next one if feedback arrived meanwhile.
 func endRound(c *change) {
 	if c.t.Work != nil {

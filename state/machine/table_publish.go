@@ -110,6 +110,13 @@ var publishRows = []Row{
 	},
 	{
 		From: building, On: event.KindThreadsAnswered,
+		If:   "the answers are in a pending review",
+		when: func(c *change) bool { return c.t.Work != nil && of[event.ThreadsAnswered](c).Review != "" },
+		To:   same, do: submitReview,
+		Doc: "the review is submitted",
+	},
+	{
+		From: building, On: event.KindThreadsAnswered,
 		To: []state.Phase{state.PhasePROpen, state.PhaseAddressingReview}, do: endRound,
 		Doc: "the round is over; feedback that arrived meanwhile starts the next one",
 	},

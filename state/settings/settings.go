@@ -18,6 +18,8 @@ type Settings struct {
 	Title  string  `json:"title" yaml:"title"`
 	Key    KeyRule `json:"key,omitzero" yaml:"key"`
 	Draft  bool    `json:"draft,omitempty" yaml:"draft"`
+	// Resolve resolves the review threads that a round has addressed.
+	Resolve bool `json:"resolve,omitempty" yaml:"resolve"`
 	// MergeCommits allows merges of the base branch in the agent's commits.
 	MergeCommits bool `json:"merge_commits,omitempty" yaml:"merge_commits"`
 	// Publish decides whether people see a changeset before it is on GitHub.

@@ -33,9 +33,9 @@ func TestSecretsAreRedacted(t *testing.T) {
 			return err
 		}},
 		"reply": {do: func(f *forge.Forge) error {
-			_, err := f.ReplyInThread(t.Context(), forgetest.Repo(), 1, 2, text)
-			return err
+			return f.AddReply(t.Context(), forgetest.Repo(), "review", "thread", text)
 		}},
+		"review": {do: func(f *forge.Forge) error { return f.SubmitReview(t.Context(), forgetest.Repo(), "review", text) }},
 		"issue title": {do: func(f *forge.Forge) error {
 			_, err := f.CreateIssue(t.Context(), forgetest.Repo(), text, "b")
 			return err

@@ -69,6 +69,11 @@ files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one per line, unless they ex
 is "Address review feedback — " and the agent's line. The rest of the message is not changed. If a template has no ` + "`{task}`" + `, the agent's
 line becomes the beginning of the rest of the message. errand removes from a template's text the same things
 as from an agent's messages (mentions, ` + "`[skip ci]`" + `, closing keywords of other issues).
+
+A review round is answered in one review: an answer in every thread, and a summary that links each of them. A comment in a thread
+is for errand if it starts the thread, answers errand or a bot, mentions errand, or continues such a comment of the same person. Other replies are
+between people: errand does not answer them, and they start no round. After a round, errand requests another review from the people with write
+access whose last verdict is a request for changes. Threads are resolved by people, or by errand with ` + "`resolve: true`" + `.
 `
 
 // configuration returns docs/configuration.md.

@@ -58,7 +58,17 @@ type GitHub interface {
 	PRTemplate(ctx context.Context, r forge.Repo, ref string) (string, error)
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
 	RequestReview(ctx context.Context, r forge.Repo, number int, login string) (string, error)
-	ReplyInThread(ctx context.Context, r forge.Repo, pr int, top int64, body string) (forge.Comment, error)
+	Self(ctx context.Context) (forge.App, error)
+	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
+	Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error)
+	PendingReview(ctx context.Context, r forge.Repo, number int) (*forge.OwnReview, error)
+	OwnReview(ctx context.Context, r forge.Repo, node string) (forge.OwnReview, error)
+	StartReview(ctx context.Context, r forge.Repo, pull string) (node string, err error)
+	AddReply(ctx context.Context, r forge.Repo, review, thread, body string) error
+	SubmitReview(ctx context.Context, r forge.Repo, review, body string) error
+	DeleteReview(ctx context.Context, r forge.Repo, review string) error
+	DeletePendingReply(ctx context.Context, r forge.Repo, node string) error
+	ResolveThread(ctx context.Context, r forge.Repo, thread string) error
 	FindReplies(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error)
 	DeleteReply(ctx context.Context, r forge.Repo, id int64) error
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -124,78 +123,6 @@ func TestRequestedReviewers(t *testing.T) {
 	}
 }
 
-func TestEveryThreadIsAnsweredOnce(t *testing.T) {
-	t.Parallel()
-	w := workflowtest.New(t)
-	a, b := w.Reviewed()
-	w.Rounded()
-	w.Task.Feedback = append(w.Task.Feedback,
-		state.Feedback{ID: "comment:5", Kind: "comment", By: w.Person("bob"), Body: "And the docs?", TakenBy: "r-2"},
-		state.Feedback{ID: "comment:6", Kind: "comment", By: w.Person("bob"), Body: "Came later."})
-	w.Task.Work.Answers = []state.ThreadAnswer{
-		{ID: w.Task.Feedback[0].ID, Answer: "Mended in " + workflowtest.LocalID[:10] + ", not in 2222222222.", Commit: workflowtest.LocalID},
-		{ID: "comment:5", Answer: "Documented. " + workflowtest.Secret},
-	}
-	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 502}) // as if the process died here
-	if e, err := w.Try(state.JobAnswer); err == nil {
-		t.Fatalf("got event %+v", e)
-	}
-	if len(w.Answers(a.Comments[0].ID))+len(w.Answers(b.Comments[0].ID)) != 1 {
-		t.Fatal("the first attempt did not stop between the answers")
-	}
-	var e event.Event
-	for range 2 {
-		e = w.Do(state.JobAnswer, workflowtest.Again)
-	}
-	head := w.Task.Branch.Head
-	got := [][]string{w.Answers(a.Comments[0].ID), w.Answers(b.Comments[0].ID)}
-	if len(got[0]) != 1 || len(got[1]) != 1 || !strings.Contains(got[0][0], "Mended in "+head[:10]+", not in 2222222222.") || !strings.Contains(got[0][0], head) || !strings.Contains(got[1][0], "did not report") {
-		t.Errorf("got answers %q", got)
-	}
-	if e.Kind() != event.KindThreadsAnswered || e.Post() == nil || e.Post().Kind != state.PostRound || !e.Post().OnPR || len(e.Post().Items) != 1 || !strings.HasPrefix(e.Post().Items[0], "Documented.") || e.Post().Text != "All done in "+head[:8] {
-		t.Errorf("got event %+v, post %+v", e, e.Post())
-	}
-}
-
-// TestThreadsAreAnsweredOnceAfterAFailedLaunch: earlier answers of a round are searched since its first run that began.
-func TestThreadsAreAnsweredOnceAfterAFailedLaunch(t *testing.T) {
-	t.Parallel()
-	for name, runs := range map[string][]state.Run{
-		"every run began":       {{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now()}},
-		"the first never began": {{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}}, {ID: "r-3", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now()}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := workflowtest.New(t)
-			a, _ := w.Reviewed()
-			w.Rounded()
-			w.Task.Runs = runs
-			w.Do(state.JobAnswer)
-			w.Task.History = append(w.Task.History, state.PhaseChange{Phase: state.PhaseFailed, At: time.Now().Add(time.Minute)})
-			w.Do(state.JobAnswer, func(j *state.Job) { j.Created = time.Now().Add(time.Hour) }) // after retry
-			if got := w.Answers(a.Comments[0].ID); len(got) != 1 {
-				t.Errorf("got answers %q", got)
-			}
-		})
-	}
-}
-
-func TestRoundWithoutACommitIsAnswered(t *testing.T) {
-	t.Parallel()
-	w := workflowtest.New(t)
-	a, _ := w.Reviewed()
-	w.Rounded()
-	w.Task.Work.Head, w.Task.Work.IDs = "", nil
-	e := w.Do(state.JobAnswer)
-	if got := w.Answers(a.Comments[0].ID); len(got) != 1 || !strings.Contains(got[0], "gave no reason") || e.Post() != nil {
-		t.Errorf("got answers %q, post %+v", got, e.Post())
-	}
-	w.Task.Work = nil
-	if e := w.Do(state.JobAnswer); e.Kind() != event.KindThreadsAnswered || len(w.Answers(a.Comments[0].ID)) != 1 {
-		t.Errorf("without work: got %+v", e)
-	}
-}
-
 func TestGather(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
@@ -236,6 +163,11 @@ func TestGather(t *testing.T) {
 		w.Task.Feedback[i].TakenBy = "r-2"
 	}
 	w.Task.Work, w.Task.Round = &state.Work{Run: "r-2", Summary: "Done."}, 1
+	e = w.Do(state.JobAnswer)
+	if got := event.Of[event.Gathered](w.Do(state.JobGather)).Feedback; len(got) != 2 {
+		t.Errorf("while the answers are pending: got %+v", got)
+	}
+	w.Task.Work.Review = event.Of[event.ThreadsAnswered](e).Review
 	w.Do(state.JobAnswer)
 	if e := w.Do(state.JobGather); len(event.Of[event.Gathered](e).Feedback) != 0 {
 		t.Fatalf("got answered threads again: %+v", event.Of[event.Gathered](e).Feedback)
@@ -290,65 +222,5 @@ func TestGatherIncludesListedAccounts(t *testing.T) {
 		if got != want {
 			t.Errorf("with bots %v and users %v listed, the agent got\n%s\nwant\n%s", x.bots, x.users, got, want)
 		}
-	}
-}
-
-// TestAnswersAfterARetry: the job failed permanently after half of a round's answers, and a person requested a retry.
-// The new job posts the other half.
-func TestAnswersAfterARetry(t *testing.T) {
-	t.Parallel()
-	w := workflowtest.New(t)
-	a, b := w.Reviewed()
-	w.Rounded()
-	w.Task.Runs = append(w.Task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now().Add(-time.Minute)})
-	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 403})
-	if e, err := w.Try(state.JobAnswer); err == nil {
-		t.Fatalf("got event %+v", e)
-	}
-	w.Task.History = append(w.Task.History, state.PhaseChange{Phase: state.PhaseFailed, At: time.Now()})
-	w.HoursPass()
-	w.Do(state.JobAnswer, func(j *state.Job) { j.ID, j.Key = "job-later", "1.answer-later" })
-	if one, two := w.Answers(a.Comments[0].ID), w.Answers(b.Comments[0].ID); len(one) != 1 || len(two) != 1 {
-		t.Errorf("got answers %q and %q", one, two)
-	}
-}
-
-// TestDeletedThread: a deleted thread cannot be answered; the round ends nevertheless.
-func TestDeletedThread(t *testing.T) {
-	t.Parallel()
-	w := workflowtest.New(t)
-	a, _ := w.Reviewed()
-	w.Rounded()
-	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls/2/comments", Nth: 2, Count: 1, Status: 404})
-	e := w.Do(state.JobAnswer)
-	if e.Kind() != event.KindThreadsAnswered || len(w.Answers(a.Comments[0].ID)) != 1 || e.Post() == nil || len(e.Post().Items) != 1 {
-		t.Errorf("got event %+v", e)
-	}
-}
-
-// TestDuplicateAnswer: an answer that appears late, after its job has searched for it and written another one, is
-// deleted.
-func TestDuplicateAnswer(t *testing.T) {
-	t.Parallel()
-	w := workflowtest.New(t)
-	a, _ := w.Reviewed()
-	w.Rounded()
-	w.Task.Runs = append(w.Task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now().Add(-time.Minute)})
-	w.Task.History = append(w.Task.History, state.PhaseChange{Phase: state.PhaseInterrupted, At: time.Now()})
-	e := w.Do(state.JobAnswer)
-	if event.Of[event.ThreadsAnswered](e).Uncertain == nil || len(event.Of[event.ThreadsAnswered](e).Uncertain.Keys) != 2 {
-		t.Fatalf("got event %+v", e)
-	}
-	top := a.Comments[0].ID
-	said := w.Answers(top)
-	if _, err := w.Forge.ReplyInThread(t.Context(), w.RepoRef(), 2, top, said[0]); err != nil {
-		t.Fatal(err)
-	}
-	w.HoursPass()
-	for _, key := range event.Of[event.ThreadsAnswered](e).Uncertain.Keys {
-		w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueDuplicate, Key: key, Duplicate: state.DuplicateAnswer, Number: 2, Since: event.Of[event.ThreadsAnswered](e).Uncertain.Since.UTC()}))
-	}
-	if left := w.Answers(top); len(left) != 1 || left[0] != said[0] {
-		t.Errorf("got answers %q", left)
 	}
 }

@@ -101,7 +101,30 @@ func (w *World) Rounded() {
 	w.Task.Work = &state.Work{Run: "r-2", Head: w.Task.Branch.Head, Summary: "All done in " + LocalID[:8], IDs: map[string]string{LocalID: w.Task.Branch.Head}}
 }
 
-// Answers lists errand's answers in a thread.
+// Answered runs the jobs answer of a round, the second of which submits the review, and stores the review like the
+// transition table. It returns the last event.
+func (w *World) Answered(change ...func(*state.Job)) event.Event {
+	w.T.Helper()
+	e := w.Do(state.JobAnswer, change...)
+	if review := event.Of[event.ThreadsAnswered](e).Review; review != "" {
+		w.Task.Work.Review = review
+		e = w.Do(state.JobAnswer)
+	}
+	return e
+}
+
+// OwnReviews lists errand's submitted reviews of the task's pull request.
+func (w *World) OwnReviews() (list []*simgithub.Review) {
+	w.T.Helper()
+	for _, v := range w.IssueAt(w.Task.PR.Number).Pull.Reviews {
+		if v.Author == w.App().BotLogin {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Answers lists errand's submitted answers in a thread.
 func (w *World) Answers(top int64) (list []string) {
 	w.T.Helper()
 	for _, th := range w.IssueAt(w.Task.PR.Number).Pull.Threads {
