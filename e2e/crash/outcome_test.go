@@ -141,6 +141,12 @@ func (o *outcome) ofGitHub(l *life, repo *simgithub.Repo) error {
 			o.Issue = string(i.State)
 			continue
 		}
+		for _, v := range i.Pull.Reviews {
+			if v.State == simgithub.ReviewPending {
+				o.Wrong = append(o.Wrong, fmt.Sprintf("a pending review by %s is left on #%d", v.Author, n))
+			}
+			see("review", v.Author, v.Body)
+		}
 		for k, th := range i.Pull.Threads {
 			for _, c := range th.Comments {
 				see(fmt.Sprintf("thread %d", k), c.Author, c.Body)
