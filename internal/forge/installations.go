@@ -63,7 +63,7 @@ type AppPermission struct {
 func AppPermissions() []AppPermission {
 	return []AppPermission{
 		{"issues", "write", true, "reading issues and answering in comments"},
-		{"pull_requests", "write", true, "opening pull requests and answering reviews"},
+		{"pull_requests", "write", true, "opening pull requests, answering reviews, resolving threads, and requesting reviews"},
 		{"contents", "write", true, "reading the repository and publishing commits"},
 		{"metadata", "read", true, "finding the repository and asking who may write to it"},
 		{"checks", "read", false, "seeing which checks of a pull request failed"},

@@ -258,3 +258,21 @@ func TestPendingReviewOfAnotherRound(t *testing.T) {
 		})
 	}
 }
+
+// TestTwinInThePendingReview: an answer that appeared late, after another one was added, is deleted before people see
+// the review.
+func TestTwinInThePendingReview(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	a, b := w.Reviewed()
+	w.Rounded()
+	review := event.Of[event.ThreadsAnswered](w.Do(state.JobAnswer)).Review
+	v, err := w.Forge.OwnReview(t.Context(), w.RepoRef(), review)
+	workflowtest.Check(t, err)
+	workflowtest.Check(t, w.Forge.AddReply(t.Context(), w.RepoRef(), review, a.NodeID, v.Replies[0].Body))
+	w.Task.Work.Review = review
+	w.Do(state.JobAnswer)
+	if one, two := w.Answers(a.Comments[0].ID), w.Answers(b.Comments[0].ID); len(one) != 1 || len(two) != 1 || len(w.OwnReviews()) != 1 {
+		t.Errorf("got answers %q and %q in %d reviews", one, two, len(w.OwnReviews()))
+	}
+}
