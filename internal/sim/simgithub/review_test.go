@@ -52,6 +52,9 @@ func TestReviewThreads(t *testing.T) {
 	if threads[1].IsOutdated || threads[1].Line == nil || *threads[1].Line != 3 {
 		t.Errorf("second thread: got %+v, want line 3", threads[1])
 	}
+	if comments, _, err = w.bot.PullRequests.ListComments(ctx, "octo", "calc", p.Number, nil); err != nil || comments[0].Line != nil {
+		t.Errorf("comments of an outdated thread: got %v, error %v", comments, err)
+	}
 	w.Settled()
 	errs := w.graphql(`mutation($id:ID!){ resolveReviewThread(input:{threadId:$id}){ thread{ isResolved } } }`, map[string]any{"id": threads[0].ID}, nil)
 	if len(errs) != 0 || !w.threads(p.Number)[0].IsResolved {

@@ -21,12 +21,15 @@ func TestReviewIsRequestedAgain(t *testing.T) {
 		threads bool
 		want    []string
 	}{
-		"in threads":           {threads: true, want: []string{"ada"}},
-		"without threads":      {want: []string{"ada"}},
-		"approved since":       {do: func(w *workflowtest.World) { review(w, "ada", simgithub.NewReview{Event: "APPROVE"}) }},
-		"commented since":      {do: func(w *workflowtest.World) { review(w, "ada", simgithub.NewReview{Event: "COMMENT", Body: "And?"}) }, want: []string{"ada"}},
-		"by several":           {do: func(w *workflowtest.World) { review(w, "bob", changes) }, threads: true, want: []string{"ada", "bob"}},
-		"without write access": {do: func(w *workflowtest.World) { review(w, "eve", changes) }, want: []string{"ada"}},
+		"in threads":      {threads: true, want: []string{"ada"}},
+		"without threads": {want: []string{"ada"}},
+		"approved since":  {do: func(w *workflowtest.World) { review(w, "ada", simgithub.NewReview{Event: "APPROVE"}) }},
+		"commented since": {do: func(w *workflowtest.World) { review(w, "ada", simgithub.NewReview{Event: "COMMENT", Body: "And?"}) }, want: []string{"ada"}},
+		"by several":      {do: func(w *workflowtest.World) { review(w, "bob", changes) }, threads: true, want: []string{"ada", "bob"}},
+		"without write access": {do: func(w *workflowtest.World) {
+			workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "eve", simgithub.RoleTriage))
+			review(w, "eve", changes)
+		}, want: []string{"ada"}},
 		"during the round": {do: func(w *workflowtest.World) {
 			w.Task.Runs = append(w.Task.Runs, state.Run{ID: "r-2", Kind: state.RunReview, RunLaunch: state.RunLaunch{Round: 1}, Started: time.Now().Add(-time.Hour)})
 		}},
