@@ -45,6 +45,7 @@ func acts() map[string]act {
 		"tick": tick, "untick": untick, "edit-comment": editComment,
 		"delete-comment": func(p *performer, a []string) error { return p.DeleteComment(p.s.full, p.comment(a[0])) },
 		"permission":     func(p *performer, a []string) error { return p.SetPermission(p.s.full, a[0], simgithub.Role(a[1])) },
+		"profile":        func(p *performer, a []string) error { return p.SetName(p.text(a, 0)) },
 		"review":         review, "approve-pr": func(p *performer, a []string) error { return review(p, []string{"pr", "APPROVE"}) },
 		"reply":         reply,
 		"merge":         func(p *performer, a []string) error { return p.Merge(p.s.full, p.number(a, 0), simgithub.Merge{}) },

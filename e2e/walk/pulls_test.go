@@ -144,6 +144,11 @@ func (a api) RequestReview(ctx context.Context, _ forge.Repo, _ int, _ string) (
 	return write(ctx, a, "request review", func() (string, error) { return "", nil })
 }
 
+func (a api) Identity(ctx context.Context, _ forge.Repo, p state.Person) (name, email string, err error) {
+	name, err = read(ctx, a, "read profile", func() (string, error) { return p.Login, nil })
+	return name, p.Login + "@example.org", err
+}
+
 func (a api) Threads(ctx context.Context, _ forge.Repo, number int) ([]forge.Thread, error) {
 	return read(ctx, a, "threads", func() (out []forge.Thread, err error) {
 		for _, th := range a.issues[number].pull.threads {

@@ -92,9 +92,19 @@ func (p post) approval(plan *state.Plan) string {
 		fmt.Sprintf("### Approve revision %d?", plan.Revision),
 		strings.Join(boxes, "\n"),
 		how+" "+next,
+		signOff(p.t, plan),
 		"Add conditions with "+p.v.say("approve "+plan.Short()+" with: …")+". To request a change, describe it in a comment: that makes a new revision.",
 		"<sub>People with write access can approve. Only the newest revision counts, and only as posted: if somebody edits this comment or the issue, a new revision is needed.</sub>",
 	)
+}
+
+// signOff says that an approval signs off the commits, where it does.
+func signOff(t *state.Task, plan *state.Plan) string {
+	if !t.Settings.SignOff || plan.Kind != state.PlanThorough {
+		return ""
+	}
+	return "**By approving you sign off:** every commit of this task, also in later review rounds, gets a `Signed-off-by:` line with the name in your profile and " +
+		"your noreply address. It certifies the Developer Certificate of Origin (developercertificate.org)."
 }
 
 // reminder renders that a plan is waiting for approval.

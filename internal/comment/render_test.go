@@ -24,6 +24,7 @@ func everything() map[string]said {
 	all := map[string]said{
 		"plan/preliminary":    {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[0].Hash}},
 		"plan/thorough":       {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
+		"plan/signoff":        {with(func(t *state.Task) { t.Settings.SignOff = true }), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
 		"plan/long":           {with(longPlan), state.Post{Kind: state.PostPlan, Hash: "abcdef01"}},
 		"plan/lost":           {planned(), state.Post{Kind: state.PostPlan, Hash: "deadbeef"}},
 		"changes/first":       {with(toPublish), state.Post{Kind: state.PostPlan, Hash: "0badcafe"}},

@@ -160,6 +160,9 @@ func facts(t *state.Task, v View) []string {
 	if t.PR != nil {
 		add("**Pull request:** %s", prState(t.PR))
 	}
+	if t.PR != nil && t.PR.DCO && t.PR.State == "open" {
+		add("**Sign-off:** the check DCO fails. %s", dcoRemedy(t, v))
+	}
 	if s := lastStep(t); s != "" {
 		add("**Steps done:** %s", s)
 	}
@@ -251,6 +254,15 @@ func planState(t *state.Task, p *state.Plan, v View) string {
 		return s + ", being revised"
 	}
 	return s + ", not approved yet"
+}
+
+// dcoRemedy says how the commits of a task pass a check for sign-offs.
+func dcoRemedy(t *state.Task, v View) string {
+	if t.Settings.SignOff {
+		return "The commits have the sign-off of the person who approved the plan, with their noreply address; the check's own page says what it expects."
+	}
+	return "Set `signoff: true` in `.errand.yml`: in later tasks, and after " + v.say("replan") + " in this one, approving a plan then signs off new commits. " +
+		"Those that are published already can be signed off with `git rebase --signoff`."
 }
 
 func prState(p *state.PR) string {

@@ -21,6 +21,8 @@ func statuses() map[string]*state.Task {
 		"implementing": with(implementing),
 		"pr_open":      with(prOpen),
 		"ready":        with(func(t *state.Task) { prOpen(t); t.PR.Ready, t.PR.Checks = true, "success" }),
+		"dco":          with(func(t *state.Task) { prOpen(t); t.PR.Checks, t.PR.DCO = "failure", true }),
+		"dco_signed":   with(func(t *state.Task) { prOpen(t); t.PR.DCO, t.Settings.SignOff = true, true }),
 		"merged":       with(merged),
 		"failed":       with(failed),
 		"cancelled":    with(cancelled),
@@ -95,6 +97,7 @@ func TestStatusOfRandomTasks(t *testing.T) {
 			task.Run.Model = nasty.Draw(r, "model")
 		})
 		change("pr", func() { prOpen(task); task.PR.Checks = nasty.Draw(r, "checks") })
+		change("dco", func() { prOpen(task); task.PR.DCO = true })
 		change("end", func() { task.End = &state.End{Reason: nasty.Draw(r, "reason"), Hint: nasty.Draw(r, "hint")} })
 		change("waiting", func() {
 			task.Waiting = &state.Waiting{Kind: state.WaitBlocked, Detail: nasty.Draw(r, "detail"), Until: at(59)}

@@ -28,6 +28,11 @@ type RepoFile struct {
 	Commit *string `yaml:"commit"`
 	// Title is the template of the pull request's title, with the same placeholders.
 	Title *string `yaml:"title"`
+	// Trailers adds a Co-authored-by line to every commit message, with the person who approved the plan.
+	Trailers bool `yaml:"trailers"`
+	// Signoff adds a Signed-off-by line of the person who approved the plan to every commit message, also in later review
+	// rounds. The plan comment says so, because a sign-off is that person's own act; so it needs a plan that people approve.
+	SignOff bool `yaml:"signoff"`
 	// Key finds the ticket key that {key} stands for.
 	Key KeyRule `yaml:"key"`
 	// Draft opens pull requests as drafts.
@@ -132,6 +137,7 @@ func ParseRepo(data []byte, defaults settings.Settings, holdsSecret func(text st
 	set(&s.Draft, f.Draft)
 	s.Publish = defaults.Publish.Stricter(cmp.Or(f.Publish, defaults.Publish))
 	s.Base, s.Key, s.MergeCommits, s.Resolve = f.Base, settings.KeyRule(f.Key), f.MergeCommits, f.Resolve
+	s.Trailers, s.SignOff = f.Trailers, f.SignOff
 	s.Gate = f.Gate.settings()
 	s.Deny = slices.Concat(defaults.Deny, f.Tools.Deny)
 	if f.Tools.Shell != nil {
@@ -217,6 +223,7 @@ func (f RepoFile) problems(s settings.Settings) report {
 		r.unless(false, "key.pattern", "%s; write a regular expression such as [A-Z]+-[0-9]+", cut(err.Error()))
 	}
 	r.unless(!f.Key.Required || f.Key.Pattern != "", "key.required", "a pattern is needed too, such as key.pattern: '[A-Z]+-[0-9]+'")
+	r.unless(!f.SignOff || s.Plan != settings.PlanNone, "signoff", "needs a plan that people approve; write plan: one-step or two-step, or leave signoff out")
 	f.Gate.problems(&r)
 	f.Tools.problems(&r, "tools")
 	commandProblems(&r, "setup", f.Setup)

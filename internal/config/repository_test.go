@@ -51,6 +51,8 @@ key: {pattern: '[A-Z]+-[0-9]+', required: true}
 draft: true
 merge_commits: true
 resolve: true
+trailers: true
+signoff: true
 publish: after-approval
 setup: [go mod download]
 check:
@@ -67,6 +69,7 @@ keep: [node_modules, ~/.cache/go-build]
 			s.Plan, s.Base, s.Branch, s.Commit, s.Title = settings.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
 			s.Key = settings.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
 			s.Draft, s.MergeCommits, s.Resolve, s.Publish = true, true, true, settings.PublishAfterApproval
+			s.Trailers, s.SignOff = true, true
 			s.Setup = []settings.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
 			s.Check = []settings.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
 			s.Gate = settings.Gate{Protected: []string{"schema/**"}, Unprotected: []string{"AGENTS.md"}, SecretsAllowedIn: []string{}, MaxPaths: 9, MaxBytes: 99}
@@ -137,6 +140,7 @@ func TestParseRepoReportsProblems(t *testing.T) {
 		"pattern":            {"key: {pattern: '['}\n", "line 1: key.pattern: error parsing regexp"},
 		"required":           {"key:\n  required: true\n", "line 2: key.required: a pattern is needed too"},
 		"template":           {"branch: '{issue}'\n", "line 1: branch: expand template"},
+		"nobody to sign off": {"plan: none\nsignoff: true\n", "line 2: signoff: needs a plan that people approve; write plan: one-step or two-step"},
 		"an old key":         {"protected: ['deploy/**']\n", "line 1: protected: this key was replaced; write gate.protected instead"},
 		"a lifted rule":      {"gate: {protected: ['!deploy/**']}\n", `line 1: gate.protected[0]: glob "!deploy/**" begins with an exclamation mark; exceptions are written in gate.unprotected`},
 		"a bad pattern":      {"gate:\n  unprotected:\n  - ok/**\n  - '['\n", `line 4: gate.unprotected[1]: glob "[" is not valid; write a pattern`},

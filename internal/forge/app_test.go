@@ -138,6 +138,42 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	of := func(login, name string) state.Person {
+		id := w.AddUser(login).ID
+		if err := w.As(login).SetName(name); err != nil {
+			t.Fatal(err)
+		}
+		return state.Person{ID: id, Login: login}
+	}
+	wendy := of("wendy", "Wendy Darling")
+	for name, tt := range map[string]struct {
+		person      state.Person
+		name, login string
+	}{
+		"a name":            {wendy, "Wendy Darling", "wendy"},
+		"no name":           {of("mia", ""), "mia", "mia"},
+		"renamed":           {state.Person{ID: wendy.ID, Login: "old"}, "Wendy Darling", "wendy"},
+		"a deleted account": {state.Person{ID: 987654321, Login: "gone"}, "gone", "gone"},
+		"no account":        {state.Person{Login: "rita"}, "", ""},
+		"not a login":       {state.Person{ID: 987654321, Login: "x>\ny"}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, email, err := w.Forge.Identity(t.Context(), w.Repo, tt.person)
+			want := ""
+			if tt.login != "" {
+				want = fmt.Sprintf("%d+%s@users.noreply.127.0.0.1", tt.person.ID, tt.login)
+			}
+			if err != nil || got != tt.name || email != want {
+				t.Errorf("got %q <%s>, %v; want %q <%s>", got, email, err, tt.name, want)
+			}
+		})
+	}
+}
+
 func TestPermissionIsNeverCached(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)

@@ -1,6 +1,7 @@
 package forge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -33,6 +34,26 @@ func (f *Forge) Permission(ctx context.Context, r Repo, login string, userID int
 		return p, nil
 	}
 	return state.PermissionNone, nil
+}
+
+// Identity returns the name and the email address that identify a person in commits: the name of their profile, which may be
+// any text, or else their login; and their noreply address. Both are empty for an account that cannot be identified.
+func (f *Forge) Identity(ctx context.Context, r Repo, p state.Person) (name, email string, err error) {
+	op, err := f.client.Read(ctx, r.Installation, "read profile", "of "+p.Login)
+	if err != nil {
+		return "", "", err
+	}
+	login := p.Login
+	got, _, err := op.GitHub.Users.GetByID(op.Ctx, p.ID)
+	if err := op.Wrap(err); err != nil && !errors.Is(err, ErrNotFound) {
+		return "", "", err
+	} else if err == nil {
+		login = got.GetLogin()
+	}
+	if p.ID == 0 || !plainLogin(login) {
+		return "", "", nil
+	}
+	return cmp.Or(got.GetName(), login), f.client.NoreplyAddress(p.ID, login), nil
 }
 
 // plainLogin reports whether login has the form of a login, so that it can be part of an address.

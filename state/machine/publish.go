@@ -284,5 +284,11 @@ func readChecks(c *change) {
 	c.enqueue(j)
 }
 
+// checksDiffer reports whether the checks that were read differ from those that the status comment shows.
+func checksDiffer(c *change) bool {
+	read := of[event.ChecksRead](c)
+	return hasPR(c) && (c.t.PR.Checks != read.Checks || c.t.PR.DCO != read.DCO)
+}
+
 // checksSettle is the time in which webhooks of several checks are gathered.
 const checksSettle = time.Second

@@ -34,6 +34,32 @@ func TestFailedStatusIsRetriedLater(t *testing.T) {
 	}
 }
 
+// The result of the checks changes the task only if it differs from the stored one, a failing check for sign-offs included.
+func TestChecksRead(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		before  state.PR
+		read    event.ChecksRead
+		changes bool
+	}{
+		"the same":          {state.PR{Checks: "failure"}, event.ChecksRead{Checks: "failure"}, false},
+		"the same, DCO too": {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "failure", DCO: true}, false},
+		"DCO fails, too":    {state.PR{Checks: "failure"}, event.ChecksRead{Checks: "failure", DCO: true}, true},
+		"DCO succeeds":      {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "failure"}, true},
+		"all succeed":       {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "success"}, true},
+	} {
+		task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}
+		task.PR = &c.before
+		got := Next(task, event.Event{Task: task.Key, Now: now, Payload: c.read}, DefaultPolicy())
+		if changes := got.Task != nil && len(got.Jobs) > 0; changes != c.changes {
+			t.Errorf("%s: got a change %v, want %v", name, changes, c.changes)
+		} else if changes && (got.Task.PR.Checks != c.read.Checks || got.Task.PR.DCO != c.read.DCO) {
+			t.Errorf("%s: got %+v", name, got.Task.PR)
+		}
+	}
+}
+
 // A status comment that was searched for may have a duplicate that GitHub lists only later.
 func TestSearchedStatusIsCheckedForDuplicates(t *testing.T) {
 	t.Parallel()

@@ -242,8 +242,10 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindChecksRead,
-		If: "they differ from the displayed ones", when: func(c *change) bool { return hasPR(c) && c.t.PR.Checks != of[event.ChecksRead](c).Checks },
-		To: same, do: func(c *change) { c.t.PR.Checks = of[event.ChecksRead](c).Checks },
+		If: "they differ from the displayed ones", when: checksDiffer,
+		To: same, do: func(c *change) {
+			c.t.PR.Checks, c.t.PR.DCO = of[event.ChecksRead](c).Checks, of[event.ChecksRead](c).DCO
+		},
 		Doc: "shown in the status comment",
 	},
 	{

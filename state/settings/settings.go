@@ -22,6 +22,10 @@ type Settings struct {
 	Resolve bool `json:"resolve,omitempty" yaml:"resolve"`
 	// MergeCommits allows merges of the base branch in the agent's commits.
 	MergeCommits bool `json:"merge_commits,omitempty" yaml:"merge_commits"`
+	// Trailers adds a Co-authored-by line, and SignOff a Signed-off-by line, of the person who approved the plan to commit
+	// messages.
+	Trailers bool `json:"trailers,omitempty" yaml:"trailers"`
+	SignOff  bool `json:"signoff,omitempty" yaml:"signoff"`
 	// Publish decides whether people see a changeset before it is on GitHub.
 	Publish PublishMode `json:"publish,omitempty" yaml:"publish"`
 	Setup   []Command   `json:"setup,omitempty" yaml:"setup"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/forgetest"
+	"github.com/errand-bot/errand/state"
 )
 
 // redirector sends requests for another GitHub to the simulator, and records their original addresses.
@@ -79,6 +80,10 @@ func TestRequestsGoToConfiguredAddresses(t *testing.T) {
 			token, _, err := w.Forge.GitToken(t.Context(), w.Repo)
 			if err != nil || token == "" || self.Slug != "errand" {
 				t.Errorf("got token %q, %v; the App is %q", token, err, self.Slug)
+			}
+			host := strings.TrimSuffix(strings.TrimPrefix(c.web, "https://"), "/")
+			if _, got, err := w.Forge.Identity(t.Context(), w.Repo, state.Person{ID: 7654321, Login: "rita"}); err != nil || got != "7654321+rita@users.noreply."+host {
+				t.Errorf("got address %s, %v", got, err)
 			}
 			to.mu.Lock()
 			defer to.mu.Unlock()

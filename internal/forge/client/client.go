@@ -239,6 +239,15 @@ func withDefaults(cfg Config) Config {
 	return cfg
 }
 
+// NoreplyAddress returns the email address that identifies an account in commits without revealing its own address.
+func (c *Client) NoreplyAddress(id int64, login string) string {
+	host := "github.com"
+	if u, err := url.Parse(c.cfg.WebURL); err == nil && u.Hostname() != "" {
+		host = u.Hostname()
+	}
+	return fmt.Sprintf("%d+%s@users.noreply.%s", id, login, host)
+}
+
 // GitURL returns the address from which git fetches a repository, without credentials.
 func (c *Client) GitURL(r Repo) string {
 	return strings.TrimSuffix(c.cfg.WebURL, "/") + "/" + r.FullName() + ".git"

@@ -14,6 +14,7 @@ type User struct {
 	ID        int64
 	NodeID    string
 	Login     string
+	Name      string // of the profile, empty for none
 	Type      string // TypeUser, TypeBot or TypeOrg
 	Token     string `json:"-"` // a personal access token, empty for bots and organizations
 	CreatedAt time.Time

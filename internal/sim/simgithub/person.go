@@ -226,6 +226,14 @@ func (p Person) UnreactToIssue(repo string, number int, content string) error {
 	return p.onIssue(repo, number, func(x *session, i *Issue) error { return x.unreact(i, &i.Reactions, 0, content) })
 }
 
+// SetName changes the name in the person's profile.
+func (p Person) SetName(name string) error {
+	return p.do(func(x *session) error {
+		x.by.Name = name
+		return nil
+	})
+}
+
 // SetPermission gives a login a role; RoleNone removes the collaborator. The actor must be an admin.
 func (p Person) SetPermission(repo, login string, role Role) error {
 	return p.do(func(x *session) error {

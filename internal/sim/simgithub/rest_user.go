@@ -45,6 +45,9 @@ func (j encoder) fullUser(u *User) obj {
 	for _, k := range []string{"name", "company", "location", "email", "hireable", "bio"} {
 		o[k] = nil
 	}
+	if u.Name != "" {
+		o["name"] = u.Name
+	}
 	o["blog"] = ""
 	for _, k := range []string{"public_repos", "public_gists", "followers", "following"} {
 		o[k] = 0

@@ -68,7 +68,13 @@ files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one per line, unless they ex
 ` + "`{key} {task}`" + `, "Greet the world" is published as "ABC-7 Greet the world", and so is "abc-7: Greet the world". In a review round ` + "`{task}`" + `
 is "Address review feedback — " and the agent's line. The rest of the message is not changed. If a template has no ` + "`{task}`" + `, the agent's
 line becomes the beginning of the rest of the message. errand removes from a template's text the same things
-as from an agent's messages (mentions, ` + "`[skip ci]`" + `, closing keywords of other issues).
+as from an agent's messages (mentions, ` + "`[skip ci]`" + `, closing keywords of other issues, trailers such as ` + "`Co-authored-by:`" + `, and lines
+that advertise a program, such as "Generated with …").
+
+` + "`trailers`" + ` and ` + "`signoff`" + ` add lines about the person who approved the detailed plan, also to the commits of review rounds: the name in that
+person's profile, or else the login, and their noreply address (` + "`ID+LOGIN@users.noreply.HOST`" + `, where HOST is github.com or that of an
+Enterprise Server). errand still creates the commits as the App, so GitHub signs them. If a check named DCO fails on a pull request, the status
+comment says which setting to use.
 
 A review round is answered in one review: an answer in every thread, and a summary that links each of them. A comment in a thread
 is for errand if it starts the thread, answers errand or a bot, mentions errand, or continues such a comment of the same person. Other replies are

@@ -141,7 +141,8 @@ func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error
 	if found.State == forge.ChecksNone {
 		return event.Event{Payload: event.ChecksRead{}}, nil
 	}
-	return event.Event{Payload: event.ChecksRead{Checks: string(found.State)}}, nil
+	dco := slices.ContainsFunc(found.Runs, func(c forge.Check) bool { return strings.EqualFold(c.Name, "DCO") && c.State == forge.ChecksFailure })
+	return event.Event{Payload: event.ChecksRead{Checks: string(found.State), DCO: dco}}, nil
 }
 
 // Closed returns how the issue was closed: by a merge of the pull request, which closes the issue too, or by a person.

@@ -69,6 +69,7 @@ type GitHub interface {
 	DeleteReview(ctx context.Context, r forge.Repo, review string) error
 	DeletePendingReply(ctx context.Context, r forge.Repo, node string) error
 	ResolveThread(ctx context.Context, r forge.Repo, thread string) error
+	Identity(ctx context.Context, r forge.Repo, p state.Person) (name, email string, err error)
 	FindReplies(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error)
 	DeleteReply(ctx context.Context, r forge.Repo, id int64) error
 }
@@ -145,8 +146,12 @@ func (s *Steps) ReadChangeset(ctx context.Context, w *step.Attempt, root string)
 	if cs, err = s.Runner.Collect(ctx, t.VM.Name, c); err != nil {
 		return nil, "", err
 	}
+	lines, err := s.trailers(ctx, w)
+	if err != nil {
+		return nil, "", err
+	}
 	for i := range cs.Commits {
-		cs.Commits[i].Message = s.published(t, cs.Commits[i].Message)
+		cs.Commits[i].Message = s.published(t, cs.Commits[i].Message, lines)
 	}
 	return cs, merged, nil
 }

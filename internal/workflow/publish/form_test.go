@@ -1,13 +1,16 @@
 package publish_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // A branch belongs to this issue if it matches the template for the issue with any slug.
@@ -90,6 +93,56 @@ func TestSubjectsAreInForm(t *testing.T) {
 			workflowtest.Check(t, err)
 			if want := c.want[len(c.want)-1]; strings.TrimSpace(view.Message) != want {
 				t.Errorf("got published %q, want %q", view.Message, want)
+			}
+		})
+	}
+}
+
+// The settings trailers and signoff add lines about the person who approved the plan, and nobody else.
+func TestTrailers(t *testing.T) {
+	t.Parallel()
+	byGrace := func(w *workflowtest.World) *state.Approval {
+		return &state.Approval{Kind: state.PlanThorough, By: w.Person("grace"), Via: state.ViaCommand}
+	}
+	for name, c := range map[string]struct {
+		set  settings.Settings
+		by   func(*workflowtest.World) *state.Approval
+		name string
+		want []string
+	}{
+		"neither":          {settings.Settings{}, byGrace, "Grace", nil},
+		"co-author":        {settings.Settings{Trailers: true}, byGrace, "Grace Hopper", []string{"Co-authored-by: Grace Hopper"}},
+		"sign-off":         {settings.Settings{SignOff: true}, byGrace, "Grace Hopper", []string{"Signed-off-by: Grace Hopper"}},
+		"both":             {settings.Settings{SignOff: true, Trailers: true}, byGrace, "Grace", []string{"Co-authored-by: Grace", "Signed-off-by: Grace"}},
+		"no name":          {settings.Settings{SignOff: true}, byGrace, "", []string{"Signed-off-by: grace"}},
+		"an unusable name": {settings.Settings{SignOff: true}, byGrace, "<@@>\n", []string{"Signed-off-by: grace"}},
+		"no approval":      {settings.Settings{SignOff: true, Trailers: true}, func(*workflowtest.World) *state.Approval { return nil }, "", nil},
+		"by the settings": {settings.Settings{SignOff: true, Trailers: true}, func(w *workflowtest.World) *state.Approval {
+			return &state.Approval{By: w.Person("grace"), Via: state.ViaSettings}
+		}, "", nil},
+		"only of the preliminary plan": {settings.Settings{SignOff: true, Trailers: true}, func(w *workflowtest.World) *state.Approval {
+			return &state.Approval{Kind: state.PlanPreliminary, By: w.Person("ada"), Via: state.ViaBox}
+		}, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			h := w.Building()
+			workflowtest.Check(t, w.Ada.SetPermission(workflowtest.RepoName, "grace", simgithub.RoleWrite))
+			workflowtest.Check(t, w.As("grace").SetName(c.name))
+			w.Task.Settings.Trailers, w.Task.Settings.SignOff, w.Task.Approval = c.set.Trailers, c.set.SignOff, c.by(w)
+			h.Commit(t, "Mend it\n\nCo-authored-by: Claude <noreply@anthropic.com>", map[string]string{"a.txt": "x\n"})
+			cs, err := w.Files.LoadChangeset(w.Collected().Work().Ref)
+			workflowtest.Check(t, err)
+			want := "Mend it"
+			for i, line := range c.want {
+				if i == 0 {
+					want += "\n"
+				}
+				want += fmt.Sprintf("\n%s <%d+grace@users.noreply.127.0.0.1>", line, w.Person("grace").ID)
+			}
+			if got := cs.Commits[0].Message; got != want {
+				t.Errorf("got message %q, want %q", got, want)
 			}
 		})
 	}
