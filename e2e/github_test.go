@@ -137,7 +137,7 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(g.Fault(f))
 }
 
-// repoCmd is repo rename NAME | transfer OWNER [without-app] | add NAME | use NAME | remove | restore |
+// repoCmd is repo privatize | publicize | rename NAME | transfer OWNER [without-app] | add NAME | use NAME | remove | restore |
 // uninstall | install | suspend | unsuspend | grant NAME=LEVEL … | expire-tokens.
 func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
@@ -150,6 +150,8 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	case "uninstall":
 		g.Uninstall(demo.Owner)
+	case "privatize", "publicize":
+		ts.Check(g.SetPrivate(s.full, args[0] == "privatize"))
 	case "rename":
 		ts.Check(g.RenameRepo(s.full, args[1]))
 		s.full = demo.Owner + "/" + args[1]

@@ -49,9 +49,8 @@ func treatments() map[string]map[string]string {
 		},
 		"installation_repositories": {"added": mapped, "removed": mapped},
 		"repository": {
-			"renamed": mapped, "transferred": mapped, "edited": mapped, "deleted": mapped,
+			"renamed": mapped, "transferred": mapped, "edited": mapped, "deleted": mapped, "publicized": mapped, "privatized": mapped,
 			"created": "a new repository has no tasks", "archived": "GitHub rejects writes to it, and the task reports that", "unarchived": "people can retry their tasks",
-			"publicized": "GitHub enforces who may see it", "privatized": "GitHub enforces who may see it",
 		},
 		"issue_dependencies": {"blocked_by_added": mapped, "blocked_by_removed": mapped, "blocking_added": mapped, "blocking_removed": mapped},
 		"sub_issues":         {"parent_issue_added": mapped, "parent_issue_removed": mapped, "sub_issue_added": mapped, "sub_issue_removed": mapped},

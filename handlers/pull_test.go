@@ -185,6 +185,8 @@ func TestLossOfAccess(t *testing.T) {
 		"uninstalled":      {func(w *world) { w.Uninstall("acme") }, []string{"gone #1 says the App was uninstalled"}},
 		"suspended":        {func(w *world) { w.Suspend("acme", true) }, []string{"gone #1 says the App was suspended"}},
 		"repository taken": {func(w *world) { check(w.t, w.RemoveFromInstallation(full)) }, []string{"gone #1 says the repository was taken from the App"}},
+		"made private":     {func(w *world) { check(w.t, w.SetPrivate(full, true)) }, []string{"renamed #1"}},
+		"made public":      {func(w *world) { check(w.t, w.SetPrivate(full, false)) }, []string{"renamed #1"}},
 		"renamed":          {func(w *world) { check(w.t, w.RenameRepo(full, "slugs")) }, []string{"renamed #1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -107,7 +107,7 @@ func (m *Mapper) checks(ctx context.Context, r *github.Repository, sha string) (
 	return []event.Event{{Task: open[0].Key, Payload: event.ChecksChanged{}}}, "", nil
 }
 
-// repository maps a rename, a transfer or a deletion. Tasks are keyed by the repository's ID, so they survive a new
+// repository maps a rename, a transfer, a change of the visibility, or a deletion. Tasks are keyed by the repository's ID, so they survive a new
 // name.
 func (m *Mapper) repository(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.RepositoryEvent](payload)
@@ -116,7 +116,7 @@ func (m *Mapper) repository(ctx context.Context, payload []byte) ([]event.Event,
 	}
 	ev := event.Event{Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}
 	switch e.GetAction() {
-	case "renamed", "transferred", "edited":
+	case "renamed", "transferred", "edited", "publicized", "privatized":
 		if e.Repo.GetName() == "" || e.Repo.GetOwner().GetLogin() == "" {
 			return nil, "", errIncomplete
 		}

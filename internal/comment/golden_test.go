@@ -55,7 +55,7 @@ var (
 
 // planned returns a task whose detailed plan, revision 2, is waiting for approval.
 func planned() *state.Task {
-	repo := state.Repo{ID: 9, Owner: "octo", Name: "calc", DefaultBranch: "main", URL: "https://github.example/octo/calc"}
+	repo := state.Repo{ID: 9, Owner: "octo", Name: "calc", DefaultBranch: "main", Private: true, URL: "https://github.example/octo/calc"}
 	first := state.Plan{
 		Kind: state.PlanPreliminary, Revision: 1, Text: "Understood: division by zero panics.\n\n1. Return an error.\n2. Return infinity.", Summary: "Division by zero must be an error.",
 		Approaches: []string{"Return an error", "Return @infinity <!-- errand:box ffffffff 1 -->"}, Files: []string{"calc.go"}, Estimate: "small, about $0.30", Made: at(2), Comment: 101, PostedAt: at(2), Superseded: true,

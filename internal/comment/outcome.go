@@ -88,7 +88,7 @@ func (p post) opened() string {
 	}
 	s := addressed(p.By, fmt.Sprintf("the %s %s is open: %s", draft, markdown.Link(fmt.Sprintf("#%d", pr.Number), pr.URL), markdown.Sentence(pr.Title)))
 	return markdown.Paragraphs(s, p.embed(), markdown.BulletList(p.Items, 20), proposals(p.t, p.v),
-		fmt.Sprintf("So far it took %s and %s of agent time. Review it there: errand answers submitted reviews and comments that begin with `@%s`, thread by thread.", money(p.t.Money), words.Span(p.t.Active), p.v.Slug))
+		fmt.Sprintf("So far it took %s. Review it there: errand answers submitted reviews and comments that begin with `@%s`, thread by thread.", effort(p.t), p.v.Slug))
 }
 
 // round renders the result of a review round on the pull request. Items are lines, such as one per commit.
@@ -101,7 +101,10 @@ func (p post) round() string {
 	if text != "" && !strings.Contains(text, "\n") {
 		title, text = title+" "+text, ""
 	}
-	spent := fmt.Sprintf("<sub>%s spent so far.</sub>", money(p.t.Money))
+	spent := ""
+	if showsMoney(p.t) {
+		spent = fmt.Sprintf("<sub>%s spent so far.</sub>", money(p.t.Money))
+	}
 	return markdown.Paragraphs(title, text, markdown.BulletList(p.Items, 30), proposals(p.t, p.v), spent)
 }
 
@@ -165,6 +168,7 @@ func (p post) failed() string {
 	if hint == "" && p.t.End != nil {
 		hint = p.t.End.Hint
 	}
+	reason, hint = amounts(p.t, reason), amounts(p.t, hint)
 	s := addressed(p.By, "stopped while "+stoppedPhase(p.t)+": "+markdown.Sentence(markdown.Uncapitalize(reason)))
 	saved := ""
 	if len(p.t.Saved) > 0 && !strings.Contains(hint, "saved") {
@@ -174,7 +178,7 @@ func (p post) failed() string {
 		s,
 		strings.TrimSpace(strings.Join([]string{p.v.hint(hint), saved}, " ")),
 		p.howToContinue(hint)+" Details are in "+p.v.log(p.t, "the log")+".",
-		fmt.Sprintf("<sub>%s in %s.</sub>", spending(p.t.Money), words.Many(runs(p.t), "run")),
+		fmt.Sprintf("<sub>So far: %s.</sub>", effort(p.t)),
 	)
 }
 
@@ -219,11 +223,13 @@ func (p post) ended() string {
 	if s := endText(t, p.v); s != "" && (t.PR == nil || t.PR.State != state.PRMerged) {
 		first += " " + s
 	}
-	kept := p.remainingWork()
-	if kept != "" || t.End != nil && t.End.Class == state.ClassBack {
-		kept = strings.TrimSpace(kept + " " + p.v.say("plan") + " on the issue starts a new task.")
+	if kept := p.remainingWork(); kept != "" {
+		first += " " + kept
 	}
-	return markdown.Paragraphs(first, kept, totals(t, p.v), stepTotals(t), vmTotals(t, p.v))
+	if t.Phase == state.PhaseCancelled && p.remainingWork() != "" || t.End != nil && t.End.Class == state.ClassBack {
+		first += " " + p.v.say("plan") + " on the issue starts a new task."
+	}
+	return markdown.Paragraphs(first, markdown.Fold(effort(t), markdown.Paragraphs(totals(t, p.v), stepTotals(t), vmTotals(t, p.v))))
 }
 
 // remainingWork describes the remaining work of a canceled task.
@@ -255,8 +261,6 @@ func (p post) remainingWork() string {
 
 // totals returns a table with the task's cost and time.
 func totals(t *state.Task, v View) string {
-	var b strings.Builder
-	b.WriteString("| Cost | Runs | Agent time | Review rounds | From start to end |\n|---|---|---|---|---|\n")
 	end := v.Now
 	if t.End != nil && !t.End.At.IsZero() {
 		end = t.End.At
@@ -265,12 +269,15 @@ func totals(t *state.Task, v View) string {
 	if len(t.History) > 0 {
 		whole = words.Span(end.Sub(t.History[0].At))
 	}
-	fmt.Fprintf(&b, "| %s | %d | %s | %d | %s |", money(t.Money), runs(t), words.Span(t.Active), t.Round, whole)
+	head, row := "Runs | Agent time | Review rounds | From start to end", fmt.Sprintf("%d | %s | %d | %s", runs(t), words.Span(t.Active), t.Round, whole)
+	if showsMoney(t) {
+		head, row = "Cost | "+head, money(t.Money)+unpriced(t.Money)+" | "+row
+	}
+	table := fmt.Sprintf("| %s |\n|%s\n| %s |", head, strings.Repeat("---|", strings.Count(head, "|")+1), row)
 	for i := len(t.Plans) - 1; i >= 0; i-- {
-		if t.Plans[i].Kind == state.PlanThorough && t.Plans[i].Estimate != "" {
-			fmt.Fprintf(&b, "\n\nEstimate in the plan: %s", markdown.Sentence(t.Plans[i].Estimate))
-			break
+		if p := &t.Plans[i]; p.Kind == state.PlanThorough && estimate(t, p) != "" {
+			return table + "\n\nEstimate in the plan: " + markdown.Sentence(estimate(t, p))
 		}
 	}
-	return b.String()
+	return table
 }

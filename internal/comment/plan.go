@@ -39,7 +39,7 @@ func (p post) plan() string {
 		fmt.Sprintf("## %s, revision %d (%s)", title, plan.Revision, markdown.ShortHash(plan.Hash)),
 		changed,
 		p.planText(plan),
-		planFacts(plan),
+		planFacts(p.t, plan),
 		"---",
 		p.approval(plan),
 		withheld(p.t),
@@ -56,13 +56,13 @@ func (p post) planText(plan *state.Plan) string {
 	return markdown.Paragraphs(summary, text)
 }
 
-func planFacts(plan *state.Plan) string {
+func planFacts(t *state.Task, plan *state.Plan) string {
 	var parts []string
 	if len(plan.Files) > 0 {
 		parts = append(parts, "**Files:** "+markdown.CodeList(plan.Files, 20))
 	}
-	if plan.Estimate != "" {
-		parts = append(parts, "**Estimate:** "+markdown.Sentence(plan.Estimate))
+	if s := estimate(t, plan); s != "" {
+		parts = append(parts, "**Estimate:** "+markdown.Sentence(s))
 	}
 	return strings.Join(parts, "\n\n")
 }

@@ -67,6 +67,14 @@ func everything() map[string]said {
 		"reply/ticket_early":  {with(func(t *state.Task) { t.Branch = state.Branch{} }), state.Post{Kind: state.PostReply, Reason: state.ReplyTicketNoted, Text: "ABC-1", By: writer}},
 		"reply/ticket_late":   {with(prOpen), state.Post{Kind: state.PostReply, Reason: state.ReplyTicketNoted, Text: "ABC-1", By: writer}},
 		"ended_no_access":     {with(outOfReach), state.Post{Kind: state.PostEnded}},
+		"public/plan":         {with(public(func(*state.Task) {})), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
+		"public/failed":       {with(public(overCap)), state.Post{Kind: state.PostFailed, By: writer}},
+		"public/pr_opened":    {with(public(prOpen)), state.Post{Kind: state.PostPROpened, By: reviewer}},
+		"public/raised":       {with(public(overCap)), state.Post{Kind: state.PostReply, Reason: state.ReplyBudgetRaised, By: writer}},
+		"public/no_budget":    {with(public(subscribed)), state.Post{Kind: state.PostReply, Reason: state.ReplyNoBudget, By: writer}},
+		"public/status":       {with(public(overCap)), state.Post{Kind: state.PostReply, Reason: state.ReplyStatus, By: writer}},
+		"public/ended_vms":    {with(public(func(t *state.Task) { parked(t); merged(t); t.VMs = manyVMs() })), state.Post{Kind: state.PostEnded}},
+		"public/waiting":      {with(public(implementing)), state.Post{Kind: state.PostWaiting, Text: "The cap of $1.00 for the task leaves too little for another answer: $0.985 is spent, and the smallest useful answer may take $0.04.", Hint: state.HintBudget}},
 		"waiting/other":       {planned(), state.Post{Kind: state.PostWaiting, Reason: "vm", Text: "No VM of a configured type is available.", Items: []string{"cpx42 in fsn1: sold out"}}},
 	}
 	for _, reason := range append(reasons("Rejected"), "another") {

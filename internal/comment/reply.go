@@ -50,7 +50,7 @@ func (p post) replyWords() string {
 	case state.ReplyBudgetRaised:
 		return newCap(p.t)
 	case state.ReplyNoBudget:
-		return noBudget(v, p.t.Money)
+		return noBudget(v, p.t)
 	case state.ReplyModelSet:
 		model := p.Text
 		if model == "" {
@@ -155,9 +155,9 @@ func (p post) status() string {
 	if n := len(t.History); n > 0 && !t.Ended() {
 		s += " for " + words.Span(p.v.Now.Sub(t.History[n-1].At))
 	}
-	s += fmt.Sprintf(", %s, %s of agent time. ", spending(t.Money), words.Span(t.Active))
+	s += ", " + effort(t) + ". "
 	if now := stepText(t, p.v); now != "" {
-		s += now + ". "
+		s += "**Now:** " + now + ". "
 	}
 	return s + awaited(t, p.v) + " More is in " + p.statusLink() + "."
 }
@@ -165,8 +165,12 @@ func (p post) status() string {
 func (p post) statusLink() string { return markdown.Link("the status comment", p.t.Status.URL) }
 
 // noBudget returns that there is no cap on cost to raise.
-func noBudget(v View, m state.Money) string {
+func noBudget(v View, t *state.Task) string {
+	m := t.Money
 	s := "There is nothing to raise: the task runs on a subscription, which has no cost per call, so caps in dollars do not apply."
+	if m.CapTokens > 0 && !showsMoney(t) {
+		return s + " " + v.say("budget +500k tokens") + " raises the cap on tokens."
+	}
 	if m.CapTokens > 0 {
 		s += fmt.Sprintf(" It may use %s tokens and has used %s; %s raises the cap.", words.Count(m.CapTokens), words.Count(m.Tokens()), v.say("budget +500k tokens"))
 	}
@@ -178,6 +182,9 @@ func newCap(t *state.Task) string {
 	m, hours := t.Money, ""
 	if t.MoreVMHours > 0 {
 		hours = fmt.Sprintf(" It may use %s more than the operator's limit.", words.Many(t.MoreVMHours, "VM hour"))
+	}
+	if !showsMoney(t) {
+		return "The cap of this task is raised as requested." + hours
 	}
 	if m.Free() {
 		return fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens())) + hours

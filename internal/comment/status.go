@@ -16,24 +16,41 @@ const maxPhases = 6
 // maxWithheld is the number of withheld texts that are listed.
 const maxWithheld = 3
 
+// maxFacts is the number of facts above the fold of the status comment.
+const maxFacts = 5
+
 // Status renders the status comment: the state of the task, the action that it is waiting for, and its cost. It
-// has at most 40 lines, including the marker of v.Key, which may be empty.
+// has at most 15 lines, including the marker of v.Key, which may be empty, and counting its folded part as one.
 func Status(t *state.Task, v View) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n%s\n\n", headline(t), awaited(t, v))
+	now := awaited(t, v)
 	if t.Locked {
-		b.WriteString("The conversation is locked, so errand cannot comment: its comments are posted when somebody unlocks it.\n\n")
+		now += " The conversation is locked, so errand cannot comment: its comments are posted when somebody unlocks it."
 	}
-	b.WriteString(phaseTable(t, v))
-	for _, s := range facts(t, v) {
-		b.WriteString("- " + s + "\n")
+	list := facts(t, v)
+	shown := min(len(list), maxFacts)
+	title, more := "Details", markdown.Paragraphs(bullets(list[shown:]), phaseTable(t, v))
+	if n := len(t.Context.Withheld); n > 0 {
+		title = fmt.Sprintf("Details, and %s withheld from the agent", words.Many(n, "text"))
+		more = markdown.Paragraphs(more, withheldList(t))
 	}
-	if s := withheld(t); s != "" {
-		b.WriteString("\n" + s + "\n")
+	if more != "" {
+		more = markdown.Fold(title, more)
 	}
-	fmt.Fprintf(&b, "\n<sub>%s · %s, %s or %s at the start of a comment · updated %s</sub>",
-		v.log(t, "Log"), v.say("help"), v.say("status"), v.say("cancel"), v.clock(v.Now))
-	return v.marked(b.String())
+	return v.marked(markdown.Paragraphs(
+		"### "+headline(t),
+		now,
+		bullets(list[:shown]),
+		more,
+		fmt.Sprintf("<sub>%s · %s, %s or %s at the start of a comment · updated %s</sub>",
+			v.log(t, "Log"), v.say("help"), v.say("status"), v.say("cancel"), v.clock(v.Now)),
+	))
+}
+
+func bullets(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return "- " + strings.Join(list, "\n- ")
 }
 
 // headline returns the phase and the kind of wait.
@@ -96,12 +113,12 @@ func awaited(t *state.Task, v View) string {
 // awaitedCondition describes the condition that a task waits for, to be written after a colon.
 func awaitedCondition(t *state.Task, v View) string {
 	w := t.Waiting
-	s := v.reason(w.Detail)
+	s := v.reason(amounts(t, w.Detail))
 	if !w.Until.IsZero() {
 		s += " Next attempt: " + v.clock(w.Until) + "."
 	}
 	if w.Hint != "" {
-		s += " " + v.hint(w.Hint)
+		s += " " + v.hint(amounts(t, w.Hint))
 	}
 	if t.Phase == state.PhaseInterrupted && w.Kind == state.WaitLimit {
 		s += " To retry immediately, write " + v.say("retry") + "."
@@ -113,7 +130,7 @@ func endText(t *state.Task, v View) string {
 	if t.End == nil {
 		return ""
 	}
-	return strings.TrimSpace(markdown.Sentence(markdown.Capitalize(t.End.Reason)) + " " + v.hint(t.End.Hint))
+	return strings.TrimSpace(markdown.Sentence(markdown.Capitalize(amounts(t, t.End.Reason))) + " " + v.hint(amounts(t, t.End.Hint)))
 }
 
 // phaseTable returns a table of the latest phases with their times.
@@ -135,52 +152,54 @@ func phaseTable(t *state.Task, v View) string {
 		} else if t.Ended() {
 			took = ""
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.Phase(h.Phase), v.clock(h.At), took, markdown.Cell(markdown.Line(h.Reason, 100)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.Phase(h.Phase), v.clock(h.At), took, markdown.Cell(markdown.Line(amounts(t, h.Reason), 100)))
 	}
-	return b.String() + "\n"
+	return b.String()
 }
 
-// facts returns the items of the status comment, at most ten.
+// facts returns the items of the status comment, the most important first.
 func facts(t *state.Task, v View) []string {
 	var list []string
-	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	if s := stepText(t, v); s != "" {
-		add("%s", s)
+	add := func(label, text string) {
+		if text != "" {
+			list = append(list, "**"+label+":** "+text)
+		}
 	}
+	add("Now", stepText(t, v))
 	if p := t.NewestPlan(); p != nil {
 		label := "Plan"
 		if p.Publish != nil {
 			label = "To publish"
 		}
-		add("**%s:** %s", label, planState(t, p, v))
-	}
-	if t.Branch.Name != "" {
-		add("**Branch:** %s from %s", markdown.Code(t.Branch.Name), markdown.Code(t.Branch.Base))
+		add(label, planState(t, p, v))
 	}
 	if t.PR != nil {
-		add("**Pull request:** %s", prState(t.PR))
+		add("Pull request", prState(t.PR))
+		if t.PR.DCO && t.PR.State == "open" {
+			add("Sign-off", "the check DCO fails. "+dcoRemedy(t, v))
+		}
 	}
-	if t.PR != nil && t.PR.DCO && t.PR.State == "open" {
-		add("**Sign-off:** the check DCO fails. %s", dcoRemedy(t, v))
+	if runs(t) > 0 {
+		s := effort(t)
+		if showsMoney(t) {
+			s += unpriced(t.Money)
+		}
+		add("So far", s)
 	}
-	if s := lastStep(t); s != "" {
-		add("**Steps done:** %s", s)
+	add("Steps done", lastStep(t))
+	if t.Branch.Name != "" {
+		add("Branch", markdown.Code(t.Branch.Name)+" from "+markdown.Code(t.Branch.Base))
 	}
-	if notes := launchNotes(t); notes != "" {
-		add("**Since the plan:** %s", notes)
-	}
-	add("**Money:** %s in %s, %s of agent time%s", money(t.Money), words.Many(runs(t), "run"), words.Span(t.Active), unpriced(t.Money))
-	if s := vmFact(t, v); s != "" {
-		add("**VM:** %s", s)
-	}
+	add("Since the plan", launchNotes(t))
+	add("VM", vmFact(t, v))
 	if n := len(t.Saved); n > 0 {
-		add("**Saved work:** from %s, %s", v.clock(t.Saved[n-1].At), markdown.Line(t.Saved[n-1].Reason, 80))
+		add("Saved work", "from "+v.clock(t.Saved[n-1].At)+", "+markdown.Line(t.Saved[n-1].Reason, 80))
 	}
-	if n := len(t.Context.Stripped); n > 0 {
-		add("**Hidden content** was removed from the text before the agent saw it: %s", markdown.Line(strings.Join(t.Context.Stripped, ", "), 400))
+	if len(t.Context.Stripped) > 0 {
+		add("Hidden content", "removed from the text before the agent saw it: "+markdown.Line(strings.Join(t.Context.Stripped, ", "), 400))
 	}
 	if t.Ignored > 0 {
-		add("**Ignored:** %s by people without write access", words.Many(t.Ignored, "attempt"))
+		add("Ignored", words.Many(t.Ignored, "attempt")+" by people without write access")
 	}
 	return list
 }
@@ -215,11 +234,11 @@ func stepText(t *state.Task, v View) string {
 	}
 	if r == nil {
 		if t.Step != "" && t.Phase.Working() {
-			return "**Now:** " + words.Step(t.Step)
+			return words.Step(t.Step)
 		}
 		return ""
 	}
-	s := fmt.Sprintf("**Now:** %s, run %d", words.Running(r.Kind), r.Seq)
+	s := fmt.Sprintf("%s, run %d", words.Running(r.Kind), r.Seq)
 	if t.Round > 0 {
 		s += fmt.Sprintf(" of round %d", t.Round)
 	}
@@ -284,10 +303,15 @@ func prState(p *state.PR) string {
 
 // withheld returns the folded list of texts that the agent cannot see.
 func withheld(t *state.Task) string {
-	list := t.Context.Withheld
-	if len(list) == 0 {
+	if len(t.Context.Withheld) == 0 {
 		return ""
 	}
+	return markdown.Fold(fmt.Sprintf("%s withheld from the agent", words.Many(len(t.Context.Withheld), "text")), withheldList(t))
+}
+
+// withheldList returns the list of texts that the agent cannot see, of which there is at least one.
+func withheldList(t *state.Task) string {
+	list := t.Context.Withheld
 	var b strings.Builder
 	for i, w := range list {
 		if i == maxWithheld {
@@ -300,6 +324,5 @@ func withheld(t *state.Task) string {
 		}
 		fmt.Fprintf(&b, "- %s by %s: %s\n", what, name(w.By), markdown.Sentence(w.Reason))
 	}
-	b.WriteString("\nA 👍 on it by a person with write access lets the agent see it.")
-	return markdown.Fold(fmt.Sprintf("%s withheld from the agent", words.Many(len(list), "text")), strings.TrimRight(b.String(), "\n"))
+	return b.String() + "\nA 👍 on it by a person with write access lets the agent see it."
 }

@@ -98,10 +98,10 @@ func money(m state.Money) string {
 
 var loginForm = regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$`)
 
-// spending returns the money or tokens that a task has used, with its caps.
+// spending returns the money or, on a subscription, the tokens that a task has used, with its caps.
 func spending(m state.Money) string {
 	if !m.Free() {
-		return money(m) + " spent"
+		return money(m)
 	}
 	s := words.Count(m.Tokens())
 	if m.CapTokens > 0 {

@@ -10,14 +10,15 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// vmFact returns the state of the task's VM for the status comment, or "" if it never had one.
+// vmFact returns the state of the task's VM for the status comment, or "" if it never had one. The task's page has its name and
+// isolation.
 func vmFact(t *state.Task, v View) string {
 	s := ""
 	switch n := len(t.VMs); {
 	case t.VM != nil && t.HasIdleVM():
-		s = vmText(t.VM) + ", " + words.Rest(t.VM, v.Now)
+		s = words.Rest(t.VM, v.Now)
 	case t.VM != nil:
-		s = vmText(t.VM)
+		s = "in use"
 	case t.Suspended != nil && !t.Ended() && t.WorkToRestore() != nil:
 		s = "suspended since " + v.clock(t.Suspended.At) + ", " + words.Asleep(t.Suspended)
 	case n > 0:
@@ -25,10 +26,22 @@ func vmFact(t *state.Task, v View) string {
 	default:
 		return ""
 	}
-	if u := t.VMUse(v.Now); u.VMs > 0 {
-		s += "; " + words.VMUse(u)
+	if u := vmUse(t, v); u != "" {
+		s += "; " + u
 	}
 	return s
+}
+
+// vmUse returns the paid time of the task's VMs, and their cost if comments may name it; empty if no VM costs money.
+func vmUse(t *state.Task, v View) string {
+	switch u := t.VMUse(v.Now); {
+	case u.VMs == 0:
+		return ""
+	case showsMoney(t):
+		return words.VMUse(u)
+	default:
+		return fmt.Sprintf("%s in %s", words.Span(u.Hours), words.Many(u.VMs, "VM"))
+	}
 }
 
 // maxVMRows is the number of VMs that the last comment lists.
@@ -36,8 +49,8 @@ const maxVMRows = 12
 
 // vmTotals returns a table with the cost of each paid VM and the total. It is empty if no VM costs money.
 func vmTotals(t *state.Task, v View) string {
-	u := t.VMUse(v.Now)
-	if u.VMs == 0 {
+	use, shown := vmUse(t, v), showsMoney(t)
+	if use == "" {
 		return ""
 	}
 	vms := t.VMs
@@ -45,7 +58,15 @@ func vmTotals(t *state.Task, v View) string {
 		vms = append(vms[:len(vms):len(vms)], *t.VM)
 	}
 	var b strings.Builder
-	b.WriteString("| VM | From | Paid for | Cost | Ended because |\n|---|---|---|---|---|\n")
+	b.WriteString("VMs: " + use + "\n\n")
+	line := func(cost string, cells ...string) {
+		if shown {
+			cells = append(cells, cost)
+		}
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
+	line("Cost", "From", "Paid for", "Ended because")
+	line("---", "---", "---", "---")
 	rows := 0
 	for _, vm := range vms {
 		if vm.Paid <= 0 {
@@ -58,13 +79,12 @@ func vmTotals(t *state.Task, v View) string {
 		if vm.EndReason == "" { // the current one, which is deleted with its task
 			why = "its task has ended; it is being deleted"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", markdown.Cell(markdown.Line(vm.Kind, 30)), v.clock(vm.CreatedAt),
-			words.Span(vm.Hours(v.Now)), words.Cash(vm.Cost(v.Now), vm.Currency), markdown.Cell(markdown.Line(why, 80)))
+		line(words.Cash(vm.Cost(v.Now), vm.Currency), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), markdown.Cell(markdown.Line(why, 80)))
 	}
 	if more := rows - maxVMRows; more > 0 {
-		fmt.Fprintf(&b, "| *%s more* | | | | |\n", words.Many(more, "VM"))
+		line("", fmt.Sprintf("*%s more*", words.Many(more, "VM")), "", "")
 	}
-	return markdown.Fold("VMs: "+words.VMUse(u), strings.TrimRight(b.String(), "\n"))
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // vm renders the result of suspending the work. Text is the reason.

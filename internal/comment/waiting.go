@@ -13,6 +13,7 @@ import (
 // waiting renders why the task is waiting, and the remedy. Text is the reason, Items are the things it is waiting for; By is the
 // person who caused it or has to act.
 func (p post) waiting() string {
+	p.Text, p.Hint = amounts(p.t, p.Text), amounts(p.t, p.Hint)
 	switch p.Reason {
 	case state.WaitingBlocked:
 		return p.blocked()

@@ -229,6 +229,8 @@ type Repository struct {
 	// Publish is at-once or after-approval. An App's pushes start workflows that can read the repository's secrets:
 	// with after-approval errand shows the diff in a comment and pushes nothing before a person has approved it.
 	Publish settings.PublishMode `yaml:"publish"`
+	// Comments decides what errand's comments show.
+	Comments Comments `yaml:"comments"`
 	// Guidance lists files with a repository's instructions for agents. They are read from the base branch when a task
 	// starts and given to every agent in addition to errand's own rules. Missing files are ignored.
 	Guidance []string `yaml:"guidance"`
@@ -300,6 +302,7 @@ func Default() Config {
 			Commit:   s.Commit,
 			Title:    s.Title,
 			Publish:  s.Publish,
+			Comments: Comments{Money: settings.MoneyPrivate},
 			Sleep:    settings.SleepArchive,
 			Guidance: s.Guidance,
 		},
@@ -335,6 +338,7 @@ func (c Config) Settings() settings.Settings {
 	r := c.Repository
 	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft
 	s.Deny, s.Guidance = r.Tools.Deny, r.Guidance
+	s.Comments = settings.Comments(r.Comments)
 	s.Publish, s.VM.Sleep, s.Subscription = r.Publish, r.Sleep, c.allSubscribed()
 	s.Limits = settings.Limits{
 		Turns:        c.Limits.Turns,

@@ -43,6 +43,8 @@ type RepoFile struct {
 	// Resolve makes errand resolve the review threads that it has addressed, with a commit or an explanation. By default
 	// people resolve them. A thread stays open if errand asks a question there, or if somebody has written there since.
 	Resolve bool `yaml:"resolve"`
+	// Comments decides what errand's comments show.
+	Comments Comments `yaml:"comments"`
 	// MergeCommits lets the agent merge the newest commit of the base branch into its own branch. Changes that a merge
 	// drops or makes on either side are checked and shown like any other change.
 	MergeCommits bool `yaml:"merge_commits"`
@@ -70,6 +72,18 @@ type RepoFile struct {
 	// Keep lists folders that are archived with the work of a suspended task, such as caches: relative to the checkout,
 	// or to the home directory if they begin with ~/; 2 GB in total.
 	Keep []string `yaml:"keep"`
+}
+
+// Comments decides what errand's comments show.
+type Comments struct {
+	// Money decides where comments name costs, caps and tokens: private (in private repositories only; the default), always
+	// or never. The operator's never cannot be changed. The pages show costs in any case.
+	Money settings.MoneyMode `yaml:"money"`
+}
+
+func (c Comments) problems(r *report, key string) {
+	r.unless(slices.Contains([]settings.MoneyMode{"", settings.MoneyAlways, settings.MoneyPrivate, settings.MoneyNever}, c.Money), key+".money",
+		"%q: write private, always or never", cut(string(c.Money)))
 }
 
 // KeyRule finds a ticket key, such as ABC-123, in the title, body or trusted comments.
@@ -137,6 +151,7 @@ func ParseRepo(data []byte, defaults settings.Settings, holdsSecret func(text st
 	set(&s.Draft, f.Draft)
 	s.Publish = defaults.Publish.Stricter(cmp.Or(f.Publish, defaults.Publish))
 	s.Base, s.Key, s.MergeCommits, s.Resolve = f.Base, settings.KeyRule(f.Key), f.MergeCommits, f.Resolve
+	s.Comments.Money = f.Comments.Money.Or(defaults.Comments.Money)
 	s.Trailers, s.SignOff = f.Trailers, f.SignOff
 	s.Gate = f.Gate.settings()
 	s.Deny = slices.Concat(defaults.Deny, f.Tools.Deny)
@@ -224,6 +239,7 @@ func (f RepoFile) problems(s settings.Settings) report {
 	}
 	r.unless(!f.Key.Required || f.Key.Pattern != "", "key.required", "a pattern is needed too, such as key.pattern: '[A-Z]+-[0-9]+'")
 	r.unless(!f.SignOff || s.Plan != settings.PlanNone, "signoff", "needs a plan that people approve; write plan: one-step or two-step, or leave signoff out")
+	f.Comments.problems(&r, "comments")
 	f.Gate.problems(&r)
 	f.Tools.problems(&r, "tools")
 	commandProblems(&r, "setup", f.Setup)

@@ -51,6 +51,7 @@ key: {pattern: '[A-Z]+-[0-9]+', required: true}
 draft: true
 merge_commits: true
 resolve: true
+comments: {money: never}
 trailers: true
 signoff: true
 publish: after-approval
@@ -69,7 +70,7 @@ keep: [node_modules, ~/.cache/go-build]
 			s.Plan, s.Base, s.Branch, s.Commit, s.Title = settings.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
 			s.Key = settings.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
 			s.Draft, s.MergeCommits, s.Resolve, s.Publish = true, true, true, settings.PublishAfterApproval
-			s.Trailers, s.SignOff = true, true
+			s.Trailers, s.SignOff, s.Comments.Money = true, true, settings.MoneyNever
 			s.Setup = []settings.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
 			s.Check = []settings.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
 			s.Gate = settings.Gate{Protected: []string{"schema/**"}, Unprotected: []string{"AGENTS.md"}, SecretsAllowedIn: []string{}, MaxPaths: 9, MaxBytes: 99}
@@ -124,38 +125,57 @@ func TestRepositoryCannotDisableApprovalOfChanges(t *testing.T) {
 	}
 }
 
+func TestOperatorCanHideCosts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ operator, repository, want settings.MoneyMode }{
+		{settings.MoneyPrivate, "", settings.MoneyPrivate}, {settings.MoneyPrivate, settings.MoneyAlways, settings.MoneyAlways},
+		{settings.MoneyAlways, settings.MoneyNever, settings.MoneyNever}, {settings.MoneyNever, settings.MoneyAlways, settings.MoneyNever},
+		{settings.MoneyNever, "", settings.MoneyNever}, {settings.MoneyAlways, "", settings.MoneyAlways},
+	} {
+		defaults, text := operator(), ""
+		defaults.Comments.Money = tt.operator
+		if tt.repository != "" {
+			text = "comments: {money: " + string(tt.repository) + "}\n"
+		}
+		if s, err := config.ParseRepo([]byte(text), defaults, nil); err != nil || s.Comments.Money != tt.want {
+			t.Errorf("%q over %s: got %s, %v", text, tt.operator, s.Comments.Money, err)
+		}
+	}
+}
+
 func TestParseRepoReportsProblems(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
-		"unknown key":        {"plan: none\ncheks:\n- go test\n", "line 2: cheks: this key is unknown; did you mean check?"},
-		"a plain command":    {"check: go test ./...\n", "line 1: check: write a list, such as [a, b]"},
-		"a number":           {"check: [5]\n", "line 1: check[0]: write a command such as go test ./..., or a mapping with run, name and timeout"},
-		"a command's key":    {"setup:\n- run: make\n  time: 5m\n", "line 3: setup[0].time: this key is unknown; "},
-		"no command":         {"setup:\n- name: x\n", "line 2: setup[0]: write the command, such as go test ./..."},
-		"too long":           {"setup:\n- run: x\n  timeout: 3h\n", "line 3: setup[0].timeout: at most 2h"},
-		"too many":           {"setup: [" + strings.Repeat("a,", 20) + "a]\n", "line 1: setup: 21 commands are too many; write at most 20"},
-		"plan":               {"plan: 2\n", "line 1: plan: write a text"},
-		"plan mode":          {"plan: both\n", `line 1: plan: "both": write two-step, one-step or none`},
-		"publish mode":       {"publish: later\n", `line 1: publish: "later": write at-once or after-approval`},
-		"pattern":            {"key: {pattern: '['}\n", "line 1: key.pattern: error parsing regexp"},
-		"required":           {"key:\n  required: true\n", "line 2: key.required: a pattern is needed too"},
-		"template":           {"branch: '{issue}'\n", "line 1: branch: expand template"},
-		"nobody to sign off": {"plan: none\nsignoff: true\n", "line 2: signoff: needs a plan that people approve; write plan: one-step or two-step"},
-		"an old key":         {"protected: ['deploy/**']\n", "line 1: protected: this key was replaced; write gate.protected instead"},
-		"a lifted rule":      {"gate: {protected: ['!deploy/**']}\n", `line 1: gate.protected[0]: glob "!deploy/**" begins with an exclamation mark; exceptions are written in gate.unprotected`},
-		"a bad pattern":      {"gate:\n  unprotected:\n  - ok/**\n  - '['\n", `line 4: gate.unprotected[1]: glob "[" is not valid; write a pattern`},
-		"negative paths":     {"gate: {max_paths: -1}\n", "line 1: gate.max_paths: must be greater than zero"},
-		"negative turns":     {"limits:\n  turns: -1\n", "line 2: limits.turns: must be greater than zero"},
-		"infinite cost":      {"limits:\n  cost: .inf\n", "line 2: limits.cost: write a number"},
-		"large":              {"# " + strings.Repeat("x", 70<<10), "the file is larger than 64 KiB"},
-		"operator's key":     {"admin: {token: env:HOME}\n", "line 1: admin: this key is unknown; the keys are enabled, plan, "},
-		"sleep":              {"vm: {sleep: deep}\n", `line 1: vm.sleep: "deep": write archive or snapshot`},
-		"memory":             {"vm:\n  min_memory: -8\n", "line 2: vm.min_memory: write a number from 0 to 10000"},
-		"keep outside":       {"keep: [ok, ../x]\n", `line 1: keep[1]: "../x": write a folder of the checkout`},
-		"keep all":           {"keep: [~/]\n", `line 1: keep[0]: "~/": write a folder`},
-		"an alias":           {"base: *x\n", "line 1: base: anchors, aliases and tags are not supported"},
-		"a text":             {"hello\n", "line 1: write a mapping with the keys enabled, plan, "},
-		"control characters": {"\"a\\u0000\\nb\": 1\n", "line 1: a  b: this key is unknown; "},
+		"unknown key":           {"plan: none\ncheks:\n- go test\n", "line 2: cheks: this key is unknown; did you mean check?"},
+		"a plain command":       {"check: go test ./...\n", "line 1: check: write a list, such as [a, b]"},
+		"a number":              {"check: [5]\n", "line 1: check[0]: write a command such as go test ./..., or a mapping with run, name and timeout"},
+		"a command's key":       {"setup:\n- run: make\n  time: 5m\n", "line 3: setup[0].time: this key is unknown; "},
+		"no command":            {"setup:\n- name: x\n", "line 2: setup[0]: write the command, such as go test ./..."},
+		"too long":              {"setup:\n- run: x\n  timeout: 3h\n", "line 3: setup[0].timeout: at most 2h"},
+		"too many":              {"setup: [" + strings.Repeat("a,", 20) + "a]\n", "line 1: setup: 21 commands are too many; write at most 20"},
+		"plan":                  {"plan: 2\n", "line 1: plan: write a text"},
+		"plan mode":             {"plan: both\n", `line 1: plan: "both": write two-step, one-step or none`},
+		"publish mode":          {"publish: later\n", `line 1: publish: "later": write at-once or after-approval`},
+		"pattern":               {"key: {pattern: '['}\n", "line 1: key.pattern: error parsing regexp"},
+		"required":              {"key:\n  required: true\n", "line 2: key.required: a pattern is needed too"},
+		"template":              {"branch: '{issue}'\n", "line 1: branch: expand template"},
+		"where costs are shown": {"comments: {money: sometimes}\n", `line 1: comments.money: "sometimes": write private, always or never`},
+		"nobody to sign off":    {"plan: none\nsignoff: true\n", "line 2: signoff: needs a plan that people approve; write plan: one-step or two-step"},
+		"an old key":            {"protected: ['deploy/**']\n", "line 1: protected: this key was replaced; write gate.protected instead"},
+		"a lifted rule":         {"gate: {protected: ['!deploy/**']}\n", `line 1: gate.protected[0]: glob "!deploy/**" begins with an exclamation mark; exceptions are written in gate.unprotected`},
+		"a bad pattern":         {"gate:\n  unprotected:\n  - ok/**\n  - '['\n", `line 4: gate.unprotected[1]: glob "[" is not valid; write a pattern`},
+		"negative paths":        {"gate: {max_paths: -1}\n", "line 1: gate.max_paths: must be greater than zero"},
+		"negative turns":        {"limits:\n  turns: -1\n", "line 2: limits.turns: must be greater than zero"},
+		"infinite cost":         {"limits:\n  cost: .inf\n", "line 2: limits.cost: write a number"},
+		"large":                 {"# " + strings.Repeat("x", 70<<10), "the file is larger than 64 KiB"},
+		"operator's key":        {"admin: {token: env:HOME}\n", "line 1: admin: this key is unknown; the keys are enabled, plan, "},
+		"sleep":                 {"vm: {sleep: deep}\n", `line 1: vm.sleep: "deep": write archive or snapshot`},
+		"memory":                {"vm:\n  min_memory: -8\n", "line 2: vm.min_memory: write a number from 0 to 10000"},
+		"keep outside":          {"keep: [ok, ../x]\n", `line 1: keep[1]: "../x": write a folder of the checkout`},
+		"keep all":              {"keep: [~/]\n", `line 1: keep[0]: "~/": write a folder`},
+		"an alias":              {"base: *x\n", "line 1: base: anchors, aliases and tags are not supported"},
+		"a text":                {"hello\n", "line 1: write a mapping with the keys enabled, plan, "},
+		"control characters":    {"\"a\\u0000\\nb\": 1\n", "line 1: a  b: this key is unknown; "},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -161,6 +161,7 @@ func mayBeZero(key string) bool {
 func (d Repository) problems(r *report) {
 	planProblem(r, "repository.plan", d.Plan)
 	publishProblem(r, "repository.publish", d.Publish)
+	d.Comments.problems(r, "repository.comments")
 	sleepProblem(r, "repository.sleep", d.Sleep)
 	templateProblems(r, "repository.", d.Branch, d.Commit, d.Title)
 	d.Tools.problems(r, "repository.tools")

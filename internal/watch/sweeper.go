@@ -206,7 +206,7 @@ func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
 	return places, nil
 }
 
-// updatePlace updates a task's repository name and installation. Public repositories are readable without an installation,
+// updatePlace updates a task's repository name, visibility and installation. Public repositories are readable without an installation,
 // so a removed installation must be checked for explicitly.
 func (s *Sweeper) updatePlace(ctx context.Context, t *state.Task, places map[int64]place) error {
 	p, listed := places[t.Key.Repo]
@@ -216,12 +216,12 @@ func (s *Sweeper) updatePlace(ctx context.Context, t *state.Task, places map[int
 		}
 		return nil
 	}
-	if p.installation == t.Installation && p.repo.FullName() == t.Repo.FullName() {
+	if p.installation == t.Installation && p.repo.FullName() == t.Repo.FullName() && p.repo.Private == t.Repo.Private {
 		return nil
 	}
 	e := event.Event{Task: t.Key, Repo: &p.repo, Installation: p.installation, Payload: event.Renamed{}}
 	if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
-		return fmt.Errorf("report a new name: %w", err)
+		return fmt.Errorf("report a new name or visibility: %w", err)
 	}
 	t.Repo, t.Installation = p.repo, p.installation
 	return nil

@@ -51,6 +51,23 @@ func TestLostRename(t *testing.T) {
 	}
 }
 
+// TestLostVisibility: the sweep updates a repository in its tasks that was made private or public.
+func TestLostVisibility(t *testing.T) {
+	t.Parallel()
+	l := newSweepWorld(t)
+	l.issue()
+	l.begun("mention")
+	for i, private := range []bool{true, false} {
+		check(t, l.sim.SetPrivate(full, private))
+		for range 2 {
+			check(t, l.sweeper.SweepState(t.Context()))
+		}
+		if list := l.reported(event.KindRenamed); len(list) != i+1 || list[i].Repo.Private != private {
+			t.Errorf("private %v: got events %+v", private, list)
+		}
+	}
+}
+
 // TestSweepDoesNotApproveLaterEdits: assigning the bot approves the issue text at that time. Changes between the
 // assignment and the sweep are not approved.
 func TestSweepDoesNotApproveLaterEdits(t *testing.T) {

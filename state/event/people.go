@@ -84,7 +84,7 @@ type (
 	// AccessRegained says that the App has access again: Event.Installation, perhaps Event.Repo.
 	AccessRegained struct{}
 
-	// Renamed is a new name of the repository, Event.Repo, or a new installation that reaches it.
+	// Renamed is a new name or visibility of the repository, Event.Repo, or a new installation that reaches it.
 	Renamed struct{}
 
 	// Locked says that the conversation was locked.

@@ -86,7 +86,8 @@ func (c *change) finish(phase state.Phase, end state.End) {
 		c.releaseVM(state.VMEndReason(phase))
 	}
 	if !cannotComment(c.t) && c.t.Outcome != state.OutcomeReport {
-		c.enqueuePost("ended", state.Post{Kind: state.PostEnded, OnPR: c.t.PR != nil, By: c.e.By})
+		onPR := c.t.PR != nil && c.t.PR.State != "merged" // whoever merged it knows; the issue has the totals
+		c.enqueuePost("ended", state.Post{Kind: state.PostEnded, OnPR: onPR, By: c.e.By})
 	}
 }
 

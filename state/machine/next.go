@@ -88,11 +88,20 @@ func applyRow(c *change, verb state.Verb) {
 		if c.t != nil && isStepSuccess(c) {
 			c.t.Outages = 0
 		}
+		hideFromPublic(c)
 		r.do(c)
 		if c.note == "" {
 			c.note = r.Doc
 		}
 		return
+	}
+}
+
+// hideFromPublic stores that the task's repository is public if the event says so. That it is private is stored from a webhook
+// about the repository itself, or a sweep, only: other webhooks may be old, and comments name costs in private repositories.
+func hideFromPublic(c *change) {
+	if r := c.e.Repo; c.t != nil && r != nil && r.ID == c.t.Key.Repo && !r.Private {
+		c.t.Repo.Private = false
 	}
 }
 

@@ -60,6 +60,34 @@ func TestChecksRead(t *testing.T) {
 	}
 }
 
+// Any webhook can say that a repository is public, but only one about the repository itself that it is private.
+func TestVisibility(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	said := event.Commented{Comment: &state.Comment{ID: 4, Body: "Hm."}}
+	for name, c := range map[string]struct {
+		before bool
+		repo   *state.Repo
+		by     event.Payload
+		want   bool
+	}{
+		"made public":            {true, &state.Repo{ID: 1, Name: "a"}, event.Renamed{}, false},
+		"made private":           {false, &state.Repo{ID: 1, Name: "a", Private: true}, event.Renamed{}, true},
+		"public in a comment's":  {true, &state.Repo{ID: 1, Name: "a"}, said, false},
+		"private in a comment's": {false, &state.Repo{ID: 1, Name: "a", Private: true}, said, false},
+		"not in it":              {true, nil, said, true},
+		"of another repository":  {true, &state.Repo{ID: 2, Name: "b"}, said, true},
+		"still private":          {true, &state.Repo{ID: 1, Name: "a", Private: true}, said, true},
+	} {
+		task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}}
+		task.Repo = state.Repo{ID: 1, Name: "a", Private: c.before}
+		e := event.Event{Task: task.Key, Now: now, By: writer, Permission: state.PermissionWrite, Vetted: &state.Vetted{}, Repo: c.repo, Payload: c.by}
+		if got := Next(task, e, DefaultPolicy()); got.Task == nil || got.Task.Repo.Private != c.want {
+			t.Errorf("%s: got %+v, want private %v", name, got.Task, c.want)
+		}
+	}
+}
+
 // A status comment that was searched for may have a duplicate that GitHub lists only later.
 func TestSearchedStatusIsCheckedForDuplicates(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ var peopleRows = []Row{
 	{
 		From: anyPhase, On: event.KindRenamed,
 		To: same, do: storeRepo,
-		Doc: "the repository's new name and its installation are stored",
+		Doc: "the repository's new name and visibility and its installation are stored",
 	},
 	{
 		From: anyPhase, On: event.KindLocked,

@@ -26,6 +26,8 @@ type Settings struct {
 	// messages.
 	Trailers bool `json:"trailers,omitempty" yaml:"trailers"`
 	SignOff  bool `json:"signoff,omitempty" yaml:"signoff"`
+	// Comments decides what comments show.
+	Comments Comments `json:"comments,omitzero" yaml:"comments"`
 	// Publish decides whether people see a changeset before it is on GitHub.
 	Publish PublishMode `json:"publish,omitempty" yaml:"publish"`
 	Setup   []Command   `json:"setup,omitempty" yaml:"setup"`
@@ -77,6 +79,34 @@ type VM struct {
 	MinMemoryMB int       `json:"min_memory_mb,omitempty" yaml:"min_memory_mb"`
 	MinDiskGB   int       `json:"min_disk_gb,omitempty" yaml:"min_disk_gb"`
 	Sleep       SleepMode `json:"sleep,omitempty" yaml:"sleep"`
+}
+
+// Comments decides what comments show.
+type Comments struct {
+	Money MoneyMode `json:"money,omitempty" yaml:"money"`
+}
+
+// MoneyMode decides where comments name costs. The empty one is MoneyPrivate.
+type MoneyMode string
+
+// The money modes.
+const (
+	MoneyAlways  MoneyMode = "always"
+	MoneyPrivate MoneyMode = "private" // in private repositories only
+	MoneyNever   MoneyMode = "never"
+)
+
+// Shown reports whether comments name costs in a repository, which is private or not.
+func (m MoneyMode) Shown(private bool) bool {
+	return m == MoneyAlways || m != MoneyNever && private
+}
+
+// Or returns the mode of a repository over that of the operator, whose MoneyNever cannot be lifted.
+func (m MoneyMode) Or(operator MoneyMode) MoneyMode {
+	if m == "" || operator == MoneyNever {
+		return operator
+	}
+	return m
 }
 
 // PlanMode decides which plans need a person's approval.

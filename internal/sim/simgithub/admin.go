@@ -29,6 +29,23 @@ func (s *Sim) RenameRepo(full, name string) error {
 	return nil
 }
 
+// SetPrivate changes the visibility of a repository.
+func (s *Sim) SetPrivate(full string, private bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(full)]
+	if !ok {
+		return errNotFound()
+	}
+	r.Private = private
+	action := "publicized"
+	if private {
+		action = "privatized"
+	}
+	s.session(s.users[r.Owner]).webhooks().repository(action, r, nil)
+	return nil
+}
+
 // ArchiveRepo makes a repository read-only.
 func (s *Sim) ArchiveRepo(full string) error {
 	s.mu.Lock()

@@ -39,7 +39,7 @@ func (s *Steps) published(t *state.Task, message string, trailers []string) stri
 func (s *Steps) trailers(ctx context.Context, w *step.Attempt) ([]string, error) {
 	t := w.Task
 	a := t.Approval
-	if !t.Settings.Trailers && !t.Settings.SignOff || a == nil || a.Kind != state.PlanThorough || a.Via == state.ViaSettings || a.By.Bot {
+	if !t.Settings.Trailers && !t.Settings.SignOff || a == nil || a.Kind != state.PlanThorough || a.By.Bot {
 		return nil, nil
 	}
 	name, email, err := s.GitHub.Identity(ctx, w.Repo, a.By)
