@@ -2,6 +2,7 @@ package walk
 
 import (
 	"html"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,16 +15,22 @@ import (
 
 // The comments when a task stops, and the conditions for stopping.
 
-// reasonOf returns why a task stopped, or "" if it continues or waits for people.
+// reasonOf returns why a task stopped, or "" if it continues or waits for people. Of a reason with amounts it returns the beginning,
+// because repositories are public, where comments leave amounts out.
 func reasonOf(t *state.Task) string {
+	why := ""
 	switch {
 	case (t.Ended() || t.Phase == state.PhaseFailed) && t.End != nil:
-		return t.End.Reason
+		why = t.End.Reason
 	case t.Phase == state.PhaseInterrupted && t.Waiting != nil:
-		return t.Waiting.Detail
+		why = t.Waiting.Detail
 	}
-	return ""
+	why, _, _ = strings.Cut(why, " of $")
+	return why
 }
+
+// amountOfMoney is an amount in dollars.
+var amountOfMoney = regexp.MustCompile(`\$[0-9]`)
 
 // outOfReach reports whether a task has ended because errand cannot access its issue, so that nothing can be posted
 // there.
@@ -40,6 +47,9 @@ func (m *model) checkReasonTold(t *state.Task, end bool) {
 	}
 	if outOfReach(t) {
 		return
+	}
+	if c := m.w.hub.byID(t.Status.Comment); c != nil && amountOfMoney.MatchString(c.body()) {
+		m.w.fatalf("told: the status comment of task %s names an amount in a public repository:\n%s", t.Key, c.body())
 	}
 	if c := m.w.hub.byID(t.Status.Comment); c == nil || !strings.Contains(plainLetters(c.body()), plainLetters(why)) {
 		m.w.fatalf("told: task %s is %s since %s (%s), but its status comment does not explain it: jobs %v", t.Key, t.Phase, sub(t.Since), why, m.w.jobsOf(t))
