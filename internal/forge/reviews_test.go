@@ -65,6 +65,17 @@ func TestOwnReview(t *testing.T) {
 		}
 	}
 
+	if err := w.As("octo").Lock(forgetest.FullName, p.Number, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Forge.StartReview(ctx, w.Repo, p.Node)
+	if class, _ := forge.Classify(err); class != forge.ClassTemporary || !errors.Is(err, forge.ErrLocked) {
+		t.Errorf("start a review of a locked pull request: got %v", err)
+	}
+	if err := w.As("octo").Unlock(forgetest.FullName, p.Number); err != nil {
+		t.Fatal(err)
+	}
+
 	second := forgetest.Must(w.Forge.StartReview(ctx, w.Repo, p.Node))(t)
 	for range 2 {
 		if err := w.Forge.DeleteReview(ctx, w.Repo, second); err != nil {

@@ -48,8 +48,11 @@ func (op *Operation) Wrap(err error) error {
 		op.noToken(e, StatusOf(err))
 	case errors.As(err, &gql):
 		gql.fillError(e)
-		if e.Class == ClassUnknown && op.kind == kindRead {
+		switch {
+		case e.Class == ClassUnknown && op.kind == kindRead:
 			e.Class = ClassTemporary
+		case Forbidden(gql) && strings.Contains(gql.Error(), "not accessible by integration") && op.renewGrant():
+			e.Class, e.Reason, e.Hint = ClassTemporary, "GitHub's access token is older than the App's permissions.", ""
 		}
 	case errors.As(err, &refused) && refused.Response != nil:
 		op.fillRefused(e, refused)
@@ -100,9 +103,7 @@ func (op *Operation) fillRefused(e *Error, r *github.ErrorResponse) {
 		e.Class, e.Reason = ClassPermanent, "GitHub does not accept the App's credentials."
 		e.Hint = "An operator should check the App's ID, its private key and the clock of this host."
 	case e.Status == http.StatusForbidden && strings.Contains(message, "is locked"):
-		e.Class, e.Reason = ClassTemporary, "The conversation is locked, so no App can comment."
-		e.Hint = "errand will comment once somebody unlocks it."
-		e.Err = fmt.Errorf("%w: %w", ErrLocked, r)
+		e.fillLocked(r)
 	case e.Status == http.StatusForbidden && strings.Contains(message, "not accessible by integration") && op.renewGrant():
 		e.Class, e.Reason = ClassTemporary, "GitHub's access token is older than the App's permissions."
 	case e.Status == http.StatusForbidden:
@@ -190,4 +191,11 @@ func Invalid(err error) string {
 		return ""
 	}
 	return strings.ToLower(messageOf(e))
+}
+
+// fillLocked fills in the error of a comment in a locked conversation.
+func (e *Error) fillLocked(cause error) {
+	e.Class, e.Reason = ClassTemporary, "The conversation is locked, so no App can comment."
+	e.Hint = "errand will comment once somebody unlocks it."
+	e.Err = fmt.Errorf("%w: %w", ErrLocked, cause)
 }

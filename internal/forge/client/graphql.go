@@ -47,6 +47,8 @@ func (e *GraphQLError) fillError(into *Error) {
 		into.Reason = "GitHub refused it: " + strings.TrimSuffix(e.Problems[0].Message, ".") + "."
 	}
 	switch {
+	case len(e.Problems) > 0 && strings.Contains(e.Problems[0].Message, "is locked"):
+		into.fillLocked(e)
 	case e.onlyOfType("NOT_FOUND"):
 		into.Reason = "It does not exist on GitHub, or errand has no access to it."
 		into.Hint = "Check that the App is installed on the repository and has accepted its permissions."
