@@ -65,17 +65,6 @@ func TestOwnReview(t *testing.T) {
 		}
 	}
 
-	if err := w.As("octo").Lock(forgetest.FullName, p.Number, ""); err != nil {
-		t.Fatal(err)
-	}
-	_, err = w.Forge.StartReview(ctx, w.Repo, p.Node)
-	if class, _ := forge.Classify(err); class != forge.ClassTemporary || !errors.Is(err, forge.ErrLocked) {
-		t.Errorf("start a review of a locked pull request: got %v", err)
-	}
-	if err := w.As("octo").Unlock(forgetest.FullName, p.Number); err != nil {
-		t.Fatal(err)
-	}
-
 	second := forgetest.Must(w.Forge.StartReview(ctx, w.Repo, p.Node))(t)
 	for range 2 {
 		if err := w.Forge.DeleteReview(ctx, w.Repo, second); err != nil {
@@ -84,5 +73,19 @@ func TestOwnReview(t *testing.T) {
 	}
 	if _, err := w.Forge.OwnReview(ctx, w.Repo, second); !errors.Is(err, forge.ErrNotFound) {
 		t.Errorf("read a deleted review: got %v", err)
+	}
+}
+
+// TestReviewInALockedConversation: the refusal is temporary, as in REST.
+func TestReviewInALockedConversation(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	p := openPR(t, w, "errand/1")
+	if err := w.As("octo").Lock(forgetest.FullName, p.Number, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Forge.StartReview(t.Context(), w.Repo, p.Node)
+	if class, _ := forge.Classify(err); class != forge.ClassTemporary || !errors.Is(err, forge.ErrLocked) {
+		t.Errorf("got %v", err)
 	}
 }
