@@ -72,6 +72,8 @@ func (p post) text() string {
 		return p.report()
 	case state.PostPROpened:
 		return p.opened()
+	case state.PostReplaced:
+		return p.replaced()
 	case state.PostPRClosed:
 		return p.closed()
 	case state.PostRound:
