@@ -49,6 +49,8 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"gen":      task(func(t *state.Task) string { return strconv.Itoa(t.Gen) }),
 		"model":    task(func(t *state.Task) string { return t.Model }),
 		"sessions": task(sessions),
+		"held":     task(func(t *state.Task) string { return strconv.Itoa(len(t.Held)) }),
+		"gathers":  task(func(t *state.Task) string { return strconv.FormatBool(t.Gathering != nil) }),
 		// the task's budget, in whole dollars
 		"cap": task(func(t *state.Task) string { return strconv.FormatInt(t.Money.CapMicroUSD/1_000_000, 10) }),
 		// runs whose agents reported other tokens than the gateway counted
@@ -80,6 +82,7 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"reviews":   ownReviews,
 		"resolved":  resolved,
 		"reaction":  reaction,
+		"reacted":   reacted,
 		"minimized": minimized,
 		"tree":      sameTree,
 		"gate":      gate,
@@ -281,20 +284,6 @@ func pullCommits(o seen, want string) (string, bool) {
 		return err.Error(), false
 	}
 	return count(len(v.Commits), want)
-}
-
-// reaction looks for errand's reaction on the issue or on its newest comment by a person.
-func reaction(o seen, want string) (string, bool) {
-	if o.i == nil {
-		return "no issue", false
-	}
-	all := slices.Clone(o.i.Reactions)
-	for _, c := range o.i.Comments {
-		all = append(all, c.Reactions...)
-	}
-	return "not there", slices.ContainsFunc(all, func(r *simgithub.Reaction) bool {
-		return r.Content == want && r.User == o.s.w.GitHub.App().BotLogin
-	})
 }
 
 // minimized counts errand's folded comments.

@@ -11,12 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -330,4 +332,42 @@ func times(o seen, want string) (string, bool) {
 		}
 	}
 	return count(got, n)
+}
+
+// reaction looks for errand's reaction on the issue or on its newest comment by a person.
+func reaction(o seen, want string) (string, bool) {
+	if o.i == nil {
+		return "no issue", false
+	}
+	all := slices.Clone(o.i.Reactions)
+	for _, c := range o.i.Comments {
+		all = append(all, c.Reactions...)
+	}
+	return "not there", slices.ContainsFunc(all, func(r *simgithub.Reaction) bool {
+		return r.Content == want && r.User == o.s.w.GitHub.App().BotLogin
+	})
+}
+
+// reacted compares errand's reactions to the newest comment by a person: contents separated by commas, or none.
+func reacted(o seen, want string) (string, bool) {
+	if o.i == nil {
+		return "no issue", false
+	}
+	var got []string
+	for _, c := range slices.Backward(o.i.Comments) {
+		if c.Author == o.s.w.GitHub.App().BotLogin {
+			continue
+		}
+		for _, r := range c.Reactions {
+			if r.User == o.s.w.GitHub.App().BotLogin {
+				got = append(got, r.Content)
+			}
+		}
+		break
+	}
+	words := strings.Join(got, ",")
+	if words == "" {
+		words = "none"
+	}
+	return words, words == want
 }

@@ -51,7 +51,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 	if parsed.Mention && len(parsed.Orders) == 0 {
 		parsed.Orders = []state.Order{{Verb: state.VerbPlan}}
 	}
-	written.Mention, written.Quoted = parsed.Mention, parsed.Quoted
+	written.Mention, written.Quoted, written.Remark = parsed.Mention, parsed.Quoted, parsed.Remark
 	ev.ID, ev.At = fmt.Sprintf("comment:%d", c.GetID()), at(c.CreatedAt)
 	ev.Payload = event.Commented{
 		Comment:     written,

@@ -22,6 +22,8 @@ type Data struct {
 	Plan *Plan
 	// Previous is the last revision of the plan that this run writes; nil for the first revision.
 	Previous *Plan
+	// Considers reports whether Previous still waits for approval: the run may leave it as it is.
+	Considers bool
 	// Since has the visible comments made after the plan (or after Previous).
 	Since []Said
 	// Drift lists changes, since the plan was made, to files that the plan names.

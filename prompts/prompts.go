@@ -198,10 +198,13 @@ func broken(d Data) bool {
 }
 
 // outcomes returns the outcomes that a run of the given kind may report.
-func outcomes(name string) string {
+func outcomes(name string, d Data) string {
 	plan := `"build", "report", "already_fixed", "not_reproducible", "question" or "blocked"`
 	if name == Implement || name == Review {
 		return `"done", "question" or "blocked"`
+	}
+	if d.Considers {
+		return `"revised", "answered", "unchanged"` + strings.TrimPrefix(plan, `"build"`)
 	}
 	return plan
 }

@@ -54,12 +54,23 @@ func most() Data {
 	return d
 }
 
+// considering returns data of a run that considers comments on a plan that waits for approval.
+func considering() Data {
+	d := least()
+	d.Considers, d.Previous = true, &Plan{Kind: "thorough", Revision: 1, Hash: "00000000", Text: "1. Return 0."}
+	d.Feedback = []Feedback{{ID: "comment:5", Kind: "comment", Author: "octocat", At: when(30), Body: "What would it cost?"}}
+	return d
+}
+
 func TestRender(t *testing.T) {
 	t.Parallel()
 	for _, name := range Names() {
-		for kind, data := range map[string]Data{"least": least(), "most": most()} {
+		for kind, data := range map[string]Data{"least": least(), "most": most(), "considers": considering()} {
 			t.Run(name+"_"+kind, func(t *testing.T) {
 				t.Parallel()
+				if kind == "considers" && name != PreliminaryPlan && name != PlanName {
+					return
+				}
 				if name == Review {
 					data.Task.Subject = strings.TrimSuffix(data.Task.Subject, "{task}") + "Address review feedback — {summary}"
 				}

@@ -33,6 +33,8 @@ type Comment struct {
 	Withdrawn string `json:"withdrawn,omitempty"`
 	// Quoted is set when the bot is addressed inside quotes or code only: no command was given.
 	Quoted bool `json:"quoted,omitempty"`
+	// Remark is the kind of a comment that requests nothing from the agent; empty for a message to it.
+	Remark Remark `json:"remark,omitempty"`
 }
 
 // ReviewState is the verdict of a review.
@@ -43,6 +45,17 @@ const (
 	ReviewApproved         ReviewState = "approved"
 	ReviewChangesRequested ReviewState = "changes_requested"
 	ReviewCommented        ReviewState = "commented"
+)
+
+// Remark is a kind of comment that is no request to the agent.
+type Remark string
+
+// The kinds of remarks.
+const (
+	RemarkThanks    Remark = "thanks"    // only thanks, perhaps with praise
+	RemarkReaction  Remark = "reaction"  // only praise, an emoji, or +1
+	RemarkApproving Remark = "approving" // only "LGTM", "ok, go ahead" and the like, which is no approval
+	RemarkToOthers  Remark = "to_others" // it begins by addressing somebody else
 )
 
 // Review is a submitted review.

@@ -137,6 +137,7 @@ const (
 	PostReply      PostKind = "reply"       // a short answer to a command: Reason, Text
 	PostRefused    PostKind = "refused"     // the push gate refused a changeset: Refusals
 	PostReport     PostKind = "report"      // the result of a task without changes: Text
+	PostAnswered   PostKind = "answered"    // the agent's answer to comments: Text; without it, that nothing has to change
 	PostPROpened   PostKind = "pr_opened"   // on the issue
 	PostReplaced   PostKind = "replaced"    // errand closed a pull request because its task began again
 	PostPRClosed   PostKind = "pr_closed"   // closed without a merge: the work is kept for a while

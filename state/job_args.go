@@ -29,6 +29,7 @@ type JobArgs struct {
 	Onto string `json:"onto,omitempty"` // rebase: a commit on the branch
 
 	Reaction     Reaction `json:"content,omitempty"`             // react
+	Replaces     Reaction `json:"replaces,omitempty"`            // react: errand's reaction that this one replaces
 	Comment      int64    `json:"comment,string,omitempty"`      // react, untick: the comment's id; without it the issue is meant
 	Review       bool     `json:"review,string,omitempty"`       // react: Comment is in a review thread
 	Installation int64    `json:"installation,string,omitempty"` // react: with Owner and Name, because there may be no task
@@ -79,5 +80,6 @@ const (
 	DueIdle      DueKind = "idle"      // VM may have been idle for long enough
 	DueSpan      DueKind = "vm_span"   // another paid span of VM is about to begin
 	DueUnused    DueKind = "unused"    // the saved work was not needed for long
+	DueComments  DueKind = "comments"  // the gathered comments may be considered
 	DueForget    DueKind = "forget"    // Ref, the saved work of an ended task, is to be deleted
 )

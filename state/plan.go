@@ -196,6 +196,9 @@ type Feedback struct {
 	Thread int64        `json:"thread,omitempty"` // top-level review comment to reply to
 	Items  []string     `json:"items,omitempty"`  // paths of a conflict
 	OnPR   bool         `json:"on_pr,omitempty"`
+	// Mention is set if the comment addresses errand, and Node is its GraphQL id; both only of comments that are gathered.
+	Mention bool   `json:"mention,omitempty"`
+	Node    string `json:"node,omitempty"`
 	// TakenBy is the id of the run whose prompt contains it; the entry is dropped when the result of that run is published.
 	TakenBy string `json:"taken,omitempty"`
 }
@@ -212,12 +215,18 @@ const (
 	OutcomeQuestion        Outcome = "question" // a person must answer first
 	OutcomeBlocked         Outcome = "blocked"  // the agent cannot continue without a person
 	OutcomeDone            Outcome = "done"     // the work is done
+
+	// The conclusions of a run that considers comments on a plan or on an open question. The last two leave it as it is.
+	OutcomeRevised   Outcome = "revised"   // like OutcomeBuild: the text is the next revision
+	OutcomeAnswered  Outcome = "answered"  // the text answers the comments
+	OutcomeUnchanged Outcome = "unchanged" // nothing has to be said or changed
 )
 
 // Outcomes returns all outcomes.
 func Outcomes() []Outcome {
 	return []Outcome{
 		OutcomeBuild, OutcomeReport, OutcomeAlreadyFixed, OutcomeNotReproducible, OutcomeQuestion, OutcomeBlocked, OutcomeDone,
+		OutcomeRevised, OutcomeAnswered, OutcomeUnchanged,
 	}
 }
 
@@ -230,6 +239,30 @@ func (t *Task) PlanByHash(hash string) *Plan {
 		}
 	}
 	return nil
+}
+
+// Gathering is the time in which comments on a waiting plan, or on an open question, are gathered for one run.
+type Gathering struct {
+	Since time.Time `json:"since"` // the first of them
+	Until time.Time `json:"until"` // moves with each of them, up to a limit
+}
+
+// ConsideredPlan returns the newest revision if the agent considers comments on it: it stays open until the agent makes
+// another one. It returns nil in every other case.
+func (t *Task) ConsideredPlan() *Plan {
+	p := t.NewestPlan()
+	if p == nil || p.Superseded || p.Kind == PlanPublish || t.Phase != p.Kind.PlanningPhase() {
+		return nil
+	}
+	return p
+}
+
+// PlanningPhase returns the phase in which plans of a kind are made.
+func (k PlanKind) PlanningPhase() Phase {
+	if k == PlanThorough {
+		return PhasePlanning
+	}
+	return PhasePreliminaryPlanning
 }
 
 // Approved reports whether a revision of changes was approved. The approval of a plan is in Task.Approval.

@@ -22,6 +22,7 @@ const (
 	RejectedPlanDeleted     = "deleted"        // the plan comment was deleted
 	RejectedQuoted          = "quoted"         // the command was in a quote or in code
 	RejectedUnknownChoice   = "choice"         // the named approach does not exist
+	RejectedRevised         = "revised"        // it was held while comments were considered, and they led to a new revision
 )
 
 // The reasons why a revision can never be approved again.
@@ -55,6 +56,7 @@ const (
 	ReplyCommentDeleted  = RejectedCommentDeleted // a comment was deleted or hidden before it was read
 	ReplyCommentEdited   = RejectedCommentEdited  // a comment was edited before it was read
 	ReplyEnded           = "ended"                // the task has ended; a message starts nothing
+	ReplyHowToApprove    = "how_to_approve"       // a comment such as "LGTM" approves nothing
 )
 
 // The reasons for a comment of kind PostWaiting; Post.Text has the details.

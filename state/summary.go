@@ -129,7 +129,7 @@ func (t *Task) planVerdicts() (list []Verdict) {
 			v.Verdict = "superseded"
 		case p.Kind == PlanPreliminary && t.NewestPlan().Kind != PlanPreliminary:
 			v.Verdict = "approved" // otherwise there would be no later one
-		case !p.Posted() || t.Phase.AwaitsApproval():
+		case !p.Posted() || t.Phase.AwaitsApproval() || t.ConsideredPlan() == p:
 			continue // nobody has decided yet
 		default:
 			v.Verdict = "not approved"

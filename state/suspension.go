@@ -82,6 +82,8 @@ func (t *Task) HasIdleVM() bool {
 	switch {
 	case t.VM == nil || t.Ended():
 		return false
+	case t.Gathering != nil: // an agent is about to need it
+		return false
 	case t.Run != nil && (t.Run.State != RunLaunching || t.Waiting == nil):
 		return false
 	case t.Phase.Working():

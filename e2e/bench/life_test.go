@@ -33,6 +33,7 @@ const quick = `timing:
 // shortTiming does the same for the timing that no configuration sets.
 func shortTiming() *server.Timing {
 	t := server.DefaultTiming()
+	t.GatherTalk, t.GatherMax = 100*time.Millisecond, time.Second
 	t.StatusGap, t.Settle, t.Backoff, t.Recheck = statusGap, 0, 150*time.Millisecond, 150*time.Millisecond
 	t.PollGap, t.ProgressEvery, t.JobRetry = 30*time.Millisecond, 300*time.Millisecond, 100*time.Millisecond
 	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 2000, time.Millisecond, time.Millisecond

@@ -42,6 +42,7 @@ func timing() server.Timing {
 func (s *script) quicken() {
 	s.settings += "  gather: 60ms\n"
 	t := &s.timing
+	t.GatherTalk, t.GatherMax = 150*time.Millisecond, time.Second
 	t.StatusGap, t.Settle, t.Backoff, t.Recheck, t.JobRetry = 500*time.Millisecond, 0, 150*time.Millisecond, 150*time.Millisecond, 100*time.Millisecond
 }
 

@@ -23,12 +23,16 @@ const (
 	OutcomeQuestion        OutcomeKind = "question"         // a person must answer Question first
 	OutcomeBlocked         OutcomeKind = "blocked"          // the agent cannot continue
 	OutcomeDone            OutcomeKind = "done"             // the work is done
+	OutcomeRevised         OutcomeKind = "revised"          // the text is the next revision of the plan
+	OutcomeAnswered        OutcomeKind = "answered"         // the text answers comments; nothing changes
+	OutcomeUnchanged       OutcomeKind = "unchanged"        // the comments need neither an answer nor a change
 )
 
 // OutcomeKinds returns all kinds, in the order above.
 func OutcomeKinds() []OutcomeKind {
 	return []OutcomeKind{
 		OutcomeBuild, OutcomeReport, OutcomeAlreadyFixed, OutcomeNotReproducible, OutcomeQuestion, OutcomeBlocked, OutcomeDone,
+		OutcomeRevised, OutcomeAnswered, OutcomeUnchanged,
 	}
 }
 

@@ -42,6 +42,12 @@ func (p post) notCountedWords() (why, remedy string) {
 		return "this revision was just posted, so an approval has to name its hash.", "Read " + newest + " and approve it with " + p.approve() + "."
 	case state.RejectedChangeRequested:
 		return "somebody requested a change before the approval was read.", "A new revision follows; approve that one once it is posted."
+	case state.RejectedRevised:
+		remedy = "A new revision follows; approve that one once it is posted."
+		if plan := p.t.NewestPlan(); plan != nil && plan.Open() {
+			remedy = "Read " + newest + " and approve that one with " + p.approve() + "."
+		}
+		return "comments on that revision led to a new one.", remedy
 	case state.RejectedUnticked:
 		return "the box was cleared again, or somebody else changed it, before work started.", "Tick it again, or write " + p.approve() + "."
 	case state.RejectedSeveralTicked:

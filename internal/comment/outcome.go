@@ -76,6 +76,19 @@ func (p post) report() string {
 	return markdown.Paragraphs("## "+title, markdown.EmbedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), proposals(p.t, p.v), end)
 }
 
+// answered renders the agent's answer to comments that leave the plan as it is.
+func (p post) answered() string {
+	text := p.embed()
+	if text == "" {
+		text = "Noted; nothing has to change."
+	}
+	end := ""
+	if plan := p.t.NewestPlan(); plan != nil && plan.Open() && p.t.Phase.AwaitsPlan() {
+		end = fmt.Sprintf("<sub>The plan stays as it is. To approve %s, give it a 👍, tick its box, or write %s.</sub>", p.linkToNewest(), p.approve())
+	}
+	return markdown.Paragraphs(text, end)
+}
+
 // opened renders the comment about a new pull request on the issue. By is asked for a review.
 func (p post) opened() string {
 	pr := p.t.PR

@@ -70,6 +70,8 @@ func (p post) text() string {
 		return p.refused()
 	case state.PostReport:
 		return p.report()
+	case state.PostAnswered:
+		return p.answered()
 	case state.PostPROpened:
 		return p.opened()
 	case state.PostReplaced:

@@ -82,6 +82,8 @@ func (p post) replyWords() string {
 		return "A comment by " + name(p.By) + " was ignored: it was edited before it was read, and commands in edited comments are not read. Write the command in a new comment."
 	case state.ReplyEnded:
 		return fmt.Sprintf("This task has ended (%s). Comment %s on the issue to start a new one.", words.Phase(p.t.Phase), v.say("plan"))
+	case state.ReplyHowToApprove:
+		return fmt.Sprintf("The comment by %s approves nothing. To approve %s, give it a 👍, tick its box, or write %s.", name(p.By), p.linkToRevision(), p.approve())
 	case state.WaitingDisabled:
 		return "No tasks are started here at present: `enabled` is false in the settings. The comment is kept."
 	}

@@ -277,6 +277,10 @@ func planState(t *state.Task, p *state.Plan, v View) string {
 		return s + ", can no longer be approved"
 	case p.Superseded:
 		return s + ", being revised"
+	case len(t.Held) > 0:
+		return s + fmt.Sprintf(", approved by %s (%s), which counts if the comments on the plan change nothing", name(t.Held[0].By), words.Via(t.Held[0].Via))
+	case t.Gathering != nil || t.ConsideredPlan() != nil:
+		return s + ", not approved yet; comments on it are considered first"
 	}
 	return s + ", not approved yet"
 }

@@ -71,6 +71,7 @@ timing:
 func fastTiming() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.SleepBefore = 5*time.Second, 0, time.Second
+	t.GatherTalk, t.GatherMax = 400*time.Millisecond, 2*time.Second
 	t.Backoff, t.Recheck = 500*time.Millisecond, 500*time.Millisecond
 	t.JobRetry, t.ProgressEvery = 300*time.Millisecond, 300*time.Millisecond
 	t.PollGap, t.VMTick = 150*time.Millisecond, 200*time.Millisecond

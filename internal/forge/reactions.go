@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/go-github/v66/github"
+
 	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/internal/trust"
 )
@@ -178,6 +180,31 @@ func (f *Forge) React(ctx context.Context, r Repo, t Target, content string) err
 		_, _, err = api.CreatePullRequestCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, content)
 	default:
 		err = fmt.Errorf("react on %q: unknown kind", t.Kind)
+	}
+	return op.Wrap(err)
+}
+
+// Unreact removes the App's reaction. It can be repeated. GitHub removes reactions by their ID, which it returns when the
+// reaction is added once more.
+func (f *Forge) Unreact(ctx context.Context, r Repo, t Target, content string) error {
+	ctx = client.WithDefaultPriority(ctx, PriorityReaction)
+	op, err := f.client.Write(ctx, r.Installation, "unreact", t.describe(r))
+	if err != nil {
+		return err
+	}
+	api := op.GitHub.Reactions
+	var found *github.Reaction
+	switch t.Kind {
+	case TargetComment:
+		if found, _, err = api.CreateIssueCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, content); err == nil {
+			_, err = api.DeleteIssueCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, found.GetID())
+		}
+	case TargetReviewComment:
+		if found, _, err = api.CreatePullRequestCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, content); err == nil {
+			_, err = api.DeletePullRequestCommentReaction(op.Ctx, r.Owner, r.Name, t.ID, found.GetID())
+		}
+	default:
+		err = fmt.Errorf("remove a reaction on %q: unknown kind", t.Kind)
 	}
 	return op.Wrap(err)
 }

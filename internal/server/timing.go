@@ -11,6 +11,9 @@ import (
 type Timing struct {
 	// StatusGap is the minimum time between two edits of a status comment.
 	StatusGap time.Duration
+	// GatherTalk is how long after a comment on a waiting plan or an open question more comments are gathered for the same
+	// run, and GatherMax the maximum time from the first of them.
+	GatherTalk, GatherMax time.Duration
 	// Settle is how long a revision must have existed before an `approve` without its hash counts.
 	Settle time.Duration
 	// Backoff is the first wait of an interrupted task and of a model call that the provider refused; each further
@@ -55,7 +58,7 @@ type Timing struct {
 func DefaultTiming() Timing {
 	p := machine.DefaultPolicy()
 	return Timing{
-		StatusGap: p.StatusGap, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
+		StatusGap: p.StatusGap, GatherTalk: p.GatherTalk, GatherMax: p.GatherMax, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 		MaxAttempts: p.MaxAttempts, SleepBefore: p.SleepBefore,
 		PollGap: 2 * time.Second, GoneAfter: time.Hour, GitHubTimeout: 30 * time.Second, RateLimitPause: time.Minute,
 		WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond,
@@ -69,6 +72,6 @@ func (s *Server) policy() machine.Policy {
 	p, t := s.cfg.Policy(), s.opts.Timing
 	p.StatusGap, p.SettleFor, p.Recheck = t.StatusGap, t.Settle, t.Recheck
 	p.Backoff, p.BackoffMax, p.MaxAttempts = t.Backoff, t.BackoffMax, t.MaxAttempts
-	p.SleepBefore = t.SleepBefore
+	p.SleepBefore, p.GatherTalk, p.GatherMax = t.SleepBefore, t.GatherTalk, t.GatherMax
 	return p
 }

@@ -74,6 +74,12 @@ func (s *Steps) due(ctx context.Context, w *step.Attempt) (event.Event, error) {
 		return s.workspaces.SpanEnds(ctx, w.Task, key)
 	}
 	due := event.NewDue(what, key)
+	if what == state.DueComments {
+		var err error
+		if due.Reread, err = s.intake.RereadGathered(ctx, w); err != nil {
+			return event.Event{}, err
+		}
+	}
 	if vm := w.Task.VM; s.Outlives != nil && vm != nil && vm.Paid > 0 && vm.Name == key {
 		var err error
 		if due.Insured, err = s.Outlives(ctx, key); err != nil {

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -87,7 +88,7 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 		})
 	}
 	w := workflowtest.New(t)
-	if e := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueRemind, Key: "h"})); e.Payload != event.NewDue(state.DueRemind, "h") {
+	if e := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueRemind, Key: "h"})); !reflect.DeepEqual(e.Payload, event.NewDue(state.DueRemind, "h")) {
 		t.Errorf("got event %+v", e)
 	}
 }

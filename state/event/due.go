@@ -17,6 +17,8 @@ type Due struct {
 	Ref  string             `json:"ref,omitempty"`
 	// Insured is set if the idle VM shall stay for another paid span, because no other one may be available.
 	Insured bool `json:"insured,omitempty"`
+	// Reread, of state.DueComments, is the present form of the gathered comments that were edited or withdrawn.
+	Reread []state.Comment `json:"reread,omitempty"`
 	// Waiting says, of state.DueSpan, why the VM may not stay for another paid span.
 	Waiting *state.Waiting `json:"waiting,omitempty"`
 }

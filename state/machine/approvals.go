@@ -220,7 +220,7 @@ func (c *change) markStale(hash, reason string) {
 	if p == nil && c.e.Comment() != nil {
 		p = c.planByComment(c.e.Comment().ID)
 	}
-	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() || p.Kind != c.t.NewestPlan().Kind || p.Approved() {
+	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() && c.t.ConsideredPlan() == nil || p.Kind != c.t.NewestPlan().Kind || p.Approved() {
 		return
 	}
 	p.Stale = reason
@@ -250,6 +250,55 @@ func startApproved(c *change) {
 		c.enterPhase(state.PhaseImplementing, "@"+a.By.Login+" approved the plan "+state.ShortHash(a.Hash))
 	}
 	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// maxHeld is the maximum number of held approvals.
+const maxHeld = 20
+
+// mustHold reports whether a checked approval of the newest revision waits until comments on it have been considered.
+func mustHold(c *change) bool {
+	p := c.t.NewestPlan()
+	return p != nil && p.Kind != state.PlanPublish && c.e.Candidate().Hash == p.Hash && p.Open() && p.IssueHash == c.t.Frozen.Hash &&
+		(c.t.ConsideredPlan() != nil || c.t.Phase.AwaitsPlan() && c.t.Gathering != nil)
+}
+
+// isHeldRevision reports whether a 👍 is on the revision whose comments the agent considers.
+func isHeldRevision(c *change) bool {
+	p, k := c.t.ConsideredPlan(), c.e.Candidate()
+	return p != nil && k != nil && (k.Comment == p.Comment || k.Named != "" && hashMatches(k.Named, p.Hash))
+}
+
+// holdApproval stores an approval that is checked again when the comments have been considered.
+func holdApproval(c *change) {
+	k := *c.e.Candidate()
+	k.Waited = 0
+	c.t.Held = slices.DeleteFunc(c.t.Held, func(o state.Candidate) bool { return o.By.ID == k.By.ID && o.Via == k.Via })
+	if len(c.t.Held) < maxHeld {
+		c.t.Held = append(c.t.Held, k)
+	}
+}
+
+// releaseHeld checks the held approvals again: the comments have left the plan as it is.
+func releaseHeld(c *change) {
+	held := c.t.Held
+	c.t.Held = nil
+	for _, k := range held {
+		checkApproval(c, k)
+	}
+}
+
+// rejectHeld answers the held approvals of a revision that is replaced.
+func rejectHeld(c *change) {
+	held := c.t.Held
+	c.t.Held = nil
+	for _, k := range held {
+		rejectApproval(c, k, state.RejectedRevised)
+	}
+}
+
+// isApprovedAlready reports whether another approval of the same plan came first.
+func isApprovedAlready(c *change) bool {
+	return c.t.Approval != nil && c.t.Approval.Hash == c.e.Candidate().Hash
 }
 
 // isWithdrawn reports whether a counted approval is reported as no longer valid.

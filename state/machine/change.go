@@ -25,6 +25,8 @@ type Change struct {
 // the tests are fast.
 type Policy struct {
 	Gather       time.Duration // how long reviews are gathered into one round (45 s)
+	GatherTalk   time.Duration // how long after a comment on a plan or a question more comments are gathered (60 s)
+	GatherMax    time.Duration // the maximum time from the first of them (5 min)
 	StatusGap    time.Duration // the time between two edits of the status comment (10 s)
 	SettleFor    time.Duration // a bare approve counts for revisions that were posted this long before (30 s)
 	Backoff      time.Duration // the first delay of an interrupted task, doubled each time (1 min)
@@ -50,7 +52,7 @@ type Models struct {
 // DefaultPolicy returns the production values.
 func DefaultPolicy() Policy {
 	return Policy{
-		Gather: 45 * time.Second, StatusGap: 10 * time.Second, SettleFor: 30 * time.Second,
+		Gather: 45 * time.Second, GatherTalk: time.Minute, GatherMax: 5 * time.Minute, StatusGap: 10 * time.Second, SettleFor: 30 * time.Second,
 		Backoff: time.Minute, BackoffMax: time.Hour, Recheck: time.Minute, MaxAttempts: 5,
 		KeepAfterEnd: 24 * time.Hour, IdleVM: 55 * time.Minute, SleepBefore: 5 * time.Minute, KeepAsleep: 14 * 24 * time.Hour,
 	}

@@ -28,6 +28,7 @@ func Next(t *state.Task, e event.Event, p Policy) Change {
 		correctResult(c)
 		mergeConclusion(c)
 		handleUnreadableBlock(c)
+		correctConclusion(c)
 	}
 	if e.Kind() == event.KindCommented && len(event.Of[event.Commented](e).Orders) > 0 && e.Comment().Withdrawn == "" && (t == nil || e.Permission.CanWrite()) {
 		applyCommands(c)
@@ -192,7 +193,7 @@ func (c *change) enterPhase(phase state.Phase, reason string) {
 	if c.t.Phase == phase {
 		return
 	}
-	c.t.Phase, c.t.Since = phase, c.e.Now
+	c.t.Phase, c.t.Since, c.t.Gathering = phase, c.e.Now, nil
 	c.t.History = append(c.t.History, state.PhaseChange{Phase: phase, At: c.e.Now, Reason: reason})
 	if phase != state.PhaseAwaitingAnswer {
 		c.t.Question = nil

@@ -96,6 +96,12 @@ func (l *life) postPlan(id int64) {
 	l.do(event.Event{Payload: event.Posted{Comment: state.Posted{ID: id, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, BodyHash: "body"}})
 }
 
+// gathered ends the time in which comments are gathered.
+func (l *life) gathered(reread ...state.Comment) {
+	l.now = l.now.Add(DefaultPolicy().GatherTalk)
+	l.do(event.Event{Payload: event.Due{For: state.DueComments, Reread: reread}})
+}
+
 func (l *life) approve() {
 	p := l.task.NewestPlan()
 	l.do(event.Event{Payload: event.Approved{Candidate: state.Candidate{Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: l.now}}}})
@@ -139,6 +145,8 @@ func TestWholeLife(t *testing.T) {
 	l.postPlan(11)
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobDue)
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "smaller, please"}}})
+	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobReact, state.JobDue)
+	l.gathered()
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
 	l.launch()
 	l.end(state.RunResult{Text: "A smaller plan.", Outcome: "build"})

@@ -137,7 +137,7 @@ func pauseForEdit(c *change) {
 	}
 	c.t.Frozen.Changed = &state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
 	c.t.Waiting = &state.Waiting{Kind: state.WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write access has to comment `replan`", c.e.By.Login)}
-	if p := c.t.NewestPlan(); p != nil && c.t.Phase.AwaitsPlan() {
+	if p := c.t.NewestPlan(); p != nil && (c.t.Phase.AwaitsPlan() || c.t.ConsideredPlan() != nil) {
 		p.Stale = state.StaleIssueChanged
 	}
 	c.enqueuePost("edited-"+c.t.Frozen.Changed.Hash, state.Post{Kind: state.PostWaiting, Reason: state.WaitingEdited, By: c.e.By})
@@ -190,21 +190,14 @@ func replan(c *change) {
 		if a := c.t.Approval; a != nil && a.Hash == p.Hash {
 			removeApproval(c)
 		}
-		phase = planningPhase(p.Kind)
+		phase = p.Kind.PlanningPhase()
 	}
+	rejectHeld(c)
 	c.enterPhase(phase, "@"+c.e.By.Login+" asked for a new plan")
 	c.enqueueStep(state.JobStart)
 }
 
-// planningPhase returns the phase in which plans of a kind are made.
-func planningPhase(k state.PlanKind) state.Phase {
-	if k == state.PlanThorough {
-		return state.PhasePlanning
-	}
-	return state.PhasePreliminaryPlanning
-}
-
-// revise starts the next revision because of a trusted comment on the newest.
+// revise starts the next revision of the shown changes because of a trusted comment on them.
 func revise(c *change) {
 	keepComment(c)
 	c.react(state.ReactionEyes)
@@ -215,7 +208,8 @@ func revise(c *change) {
 func (c *change) startRevision(reason string) {
 	p := c.t.NewestPlan()
 	p.Superseded = true
-	phase := planningPhase(p.Kind)
+	rejectHeld(c)
+	phase := p.Kind.PlanningPhase()
 	if p.Kind == state.PlanPublish {
 		phase = c.buildingPhase()
 	}
@@ -226,7 +220,7 @@ func (c *change) startRevision(reason string) {
 // keepComment stores a comment as feedback for the next run.
 func keepComment(c *change) {
 	m := c.e.Comment()
-	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: state.FeedbackComment, By: c.e.By, At: m.At, Body: commandText(c), OnPR: m.OnPR})
+	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: state.FeedbackComment, By: c.e.By, At: m.At, Body: commandText(c), OnPR: m.OnPR, Mention: m.Mention, Node: m.Node})
 }
 
 // commandText returns the text of the current command, or of the whole comment.
@@ -246,14 +240,10 @@ func keepVouched(c *change) {
 	}
 }
 
-// reviseForVouched starts the next revision with a comment that somebody gave a 👍. The discussion is read again first: its state
-// then decides whether the agent may see the comment.
-func reviseForVouched(c *change) {
+// gatherVouched gathers a comment that somebody gave a 👍 like a comment by that person.
+func gatherVouched(c *change) {
 	vouch(c)
-	p := c.t.NewestPlan()
-	p.Superseded = true
-	c.enterPhase(planningPhase(p.Kind), "@"+c.e.By.Login+" approved a comment with a 👍")
-	c.enqueueStep(state.JobStart)
+	extendGathering(c)
 }
 
 // vouchedPrefix begins the IDs of feedback about withheld comments that became visible.

@@ -128,6 +128,10 @@ func createPlan(c *change) {
 		c.t.NewestPlan().Stale = state.StaleIssueChanged
 	}
 	c.postPlan()
+	rejectHeld(c)
+	if len(c.pendingFeedback()) > 0 {
+		extendGathering(c)
+	}
 }
 
 // assignHash sets a revision's hash. Its first digits, by which people may refer to it, differ from those of all

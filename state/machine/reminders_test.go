@@ -47,8 +47,10 @@ func TestCommentBeforePlanIsPosted(t *testing.T) {
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
 	l.postPlan(11)
+	l.want(state.PhaseAwaitingPreliminaryApproval)
+	l.gathered()
 	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
-	if p := l.task.NewestPlan(); !p.Posted() || !p.Superseded {
+	if p := l.task.NewestPlan(); !p.Posted() || l.task.ConsideredPlan() != p {
 		t.Errorf("got plan posted %v, superseded %v", p.Posted(), p.Superseded)
 	}
 }

@@ -2,6 +2,9 @@ package machine
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/state"
@@ -118,6 +121,112 @@ func dropRepairedText(c *change, r *state.Run, text string) {
 		c.t.Runs[n-1].LastMessage = ""
 	}
 	r.Repair = nil
+}
+
+// leavesPlan reports whether a run that considered comments keeps the newest revision: it answered, found that nothing has
+// to change, or repeated the plan.
+func leavesPlan(c *change) bool {
+	p := c.t.ConsideredPlan()
+	if p == nil || c.t.Frozen.Changed == nil && (p.Stale != "" || p.IssueHash != c.t.Frozen.Hash) {
+		return false
+	}
+	return c.result.Outcome == state.OutcomeAnswered || c.result.Outcome == state.OutcomeUnchanged || repeatsPlan(p, c.result)
+}
+
+// repeatsPlan reports whether a result is the revision that exists.
+func repeatsPlan(p *state.Plan, r *state.RunResult) bool {
+	return r.Outcome == state.OutcomeBuild && strings.TrimSpace(r.Text) == strings.TrimSpace(p.Text) && slices.Equal(r.Approaches, p.Approaches)
+}
+
+// keepPlan returns to waiting for an approval of the newest revision.
+func keepPlan(c *change) {
+	p, run, res := c.t.ConsideredPlan(), c.t.Run.ID, *c.result
+	closeRun(c)
+	answerComments(c, run, res)
+	c.removeAnsweredFeedback(run)
+	phase := state.PhaseAwaitingPlanApproval
+	if p.Kind == state.PlanPreliminary {
+		phase = state.PhaseAwaitingPreliminaryApproval
+	}
+	c.enterPhase(phase, fmt.Sprintf("comments left revision %d (%s) as it is", p.Revision, p.Short()))
+	if p.Posted() { // those that came due meanwhile had no effect
+		c.scheduleDue(state.DueRemind, p.Hash, c.e.Now.Add(c.t.Settings.Limits.Remind))
+		c.scheduleDue(state.DueExpire, p.Hash, c.e.Now.Add(c.t.Settings.Limits.Expire))
+	}
+	if len(c.pendingFeedback()) > 0 {
+		extendGathering(c)
+		return
+	}
+	releaseHeld(c)
+}
+
+// answerComments posts the agent's answer to the comments that a run received. Without one, a direct mention gets a short
+// answer, and 👀 on the other comments becomes 👍.
+func answerComments(c *change, run string, res state.RunResult) {
+	post := state.Post{Kind: state.PostAnswered}
+	if res.Outcome == state.OutcomeAnswered {
+		post.Text = firstNonEmpty(res.Text, res.Summary)
+	}
+	mentioned := false
+	for _, f := range c.t.Feedback {
+		if f.TakenBy != run || f.Kind != "comment" && f.Kind != "answer" {
+			continue
+		}
+		post.OnPR = post.OnPR || f.OnPR
+		mentioned = mentioned || f.Mention
+		if id, ok := strings.CutPrefix(f.ID, "comment:"); ok && post.Text == "" && !f.Mention {
+			c.approveComment(id)
+		}
+	}
+	if post.Text != "" || mentioned {
+		c.enqueuePost("answered-"+run, post)
+	}
+}
+
+// approveComment replaces errand's 👀 on a comment by a 👍.
+func (c *change) approveComment(id string) {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err != nil {
+		return
+	}
+	j := c.job(state.JobReact, state.LaneTalk, "react-+1-"+id)
+	j.Args = state.JobArgs{Comment: n, Reaction: "+1", Replaces: "eyes"}
+	c.enqueue(j)
+}
+
+// correctConclusion turns a revision into a plan like any other. It also turns a conclusion about comments into a plan where no revision can stay as it is: the last one's text
+// becomes the new revision, because the issue or its comment was edited meanwhile. An answer is posted all the same.
+func correctConclusion(c *change) {
+	res := c.result
+	if res != nil && res.Outcome == state.OutcomeRevised {
+		res.Outcome = state.OutcomeBuild
+	}
+	if res == nil || !isActiveRun(c) || isRunStopping(c) || res.Class != state.RunSucceeded || res.Broken != "" ||
+		res.Outcome != state.OutcomeAnswered && res.Outcome != state.OutcomeUnchanged || leavesPlan(c) {
+		return
+	}
+	kind := state.PlanThorough
+	switch c.t.Run.Kind {
+	case state.RunPreliminary:
+		kind = state.PlanPreliminary
+	case state.RunPlan:
+	default:
+		res.Outcome = state.OutcomeDone
+		return
+	}
+	old := c.revisions(kind)
+	if len(old) == 0 {
+		res.Outcome = state.OutcomeBuild
+		if res.Text == "" {
+			res.Status, res.Class, res.Message = state.StatusCrashed, state.RunRetryable, "the agent's last message contains no plan"
+		}
+		return
+	}
+	if res.Outcome == state.OutcomeAnswered {
+		answerComments(c, c.t.Run.ID, *res)
+	}
+	p := old[len(old)-1]
+	res.Outcome, res.Text, res.Summary, res.Approaches, res.Files, res.Estimate = state.OutcomeBuild, p.Text, p.Summary, p.Approaches, p.Files, p.Estimate
 }
 
 // storeLastMessage stores the last message of the last run's agent for a run in another session. The result of a planning

@@ -191,7 +191,7 @@ const restoreGrace = time.Hour
 
 // willRestore reports whether the next VM of the task restores the saved work without further action by people.
 func willRestore(c *change) bool {
-	return c.t.VM == nil && c.t.WorkToRestore() != nil && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted)
+	return c.t.VM == nil && c.t.WorkToRestore() != nil && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted || c.t.Gathering != nil)
 }
 
 // continueRestored stores the VM to which the work was restored, and continues the step that needed it. Work that could not be

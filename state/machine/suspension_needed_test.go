@@ -25,6 +25,7 @@ func TestNeededSavedWorkIsKept(t *testing.T) {
 			put := l.now
 			l.now = put.Add(keep - time.Minute)
 			l.comment(state.VerbMessage)
+			l.gathered()
 			if waits {
 				l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: state.WaitVM}}})
 			}

@@ -37,6 +37,7 @@ func TestIdleVM(t *testing.T) {
 		t.Errorf("too early: got VM %v, checked again at %s", l.task.VM, j.NotBefore)
 	}
 	l.comment(state.VerbMessage)
+	l.gathered()
 	l.now = l.now.Add(time.Hour)
 	l.do(idleOf("vm1"))
 	l.launch()
@@ -44,7 +45,7 @@ func TestIdleVM(t *testing.T) {
 	if len(l.jobs) != 0 {
 		t.Fatalf("got suspending of a busy VM: %v", kindsOf(l.jobs))
 	}
-	l.end(state.RunResult{Text: "A plan.", Outcome: "build", Session: "s1"})
+	l.end(state.RunResult{Text: "Another plan.", Outcome: "build", Session: "s1"})
 	if j := jobOf(l.jobs, state.JobDue); j.Args.Due != state.DueIdle {
 		t.Errorf("got jobs %v, want a check of the idle VM", kindsOf(l.jobs))
 	}
@@ -116,6 +117,7 @@ func TestPhasesWithIdleVM(t *testing.T) {
 		"a run about to be launched": {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskRuns: state.TaskRuns{Run: launching}}, false},
 		"a run waits for money":      {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: waits}, TaskRuns: state.TaskRuns{Run: launching}}, true},
 		"a run is being stopped":     {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseFailed}, TaskRuns: state.TaskRuns{Run: &state.Run{State: state.RunStopping}}}, false},
+		"comments are gathered":      {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseAwaitingPlanApproval}, TaskPlans: state.TaskPlans{Gathering: &state.Gathering{}}}, false},
 		"ended":                      {state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}}, false},
 	} {
 		test.task.VM = &state.VM{Name: "vm1"}
@@ -141,6 +143,7 @@ func TestRequestDuringSuspensionKeepsVM(t *testing.T) {
 	if l.task.VM == nil || l.task.Suspended == nil || jobOf(l.jobs, state.JobRelease).Kind != "" {
 		t.Fatalf("got VM %v, asleep %v, jobs %v", l.task.VM, l.task.Suspended, kindsOf(l.jobs))
 	}
+	l.gathered()
 	l.launchOn(state.VM{Name: "vm1"})
 	if l.task.WorkToRestore() != nil {
 		t.Error("got saved work from before the run to restore after it, want none")
@@ -152,6 +155,7 @@ func TestRequestDuringSuspensionKeepsVM(t *testing.T) {
 	}
 	// A disk that became an image is off: the VM is deleted even if it is needed, and the run is restored from the image.
 	l.comment(state.VerbMessage)
+	l.gathered()
 	l.launchOn(state.VM{Name: "vm2", RestoredFrom: l.task.WorkToRestore().VMNames()})
 	l.end(state.RunResult{Text: "A plan.", Outcome: "build"})
 	l.comment(state.VerbMessage)
@@ -239,6 +243,7 @@ func TestUnusableSavedWorkIsReported(t *testing.T) {
 	l.toPreliminary()
 	l.do(suspendedOn("vm1", "a1"))
 	l.comment(state.VerbMessage)
+	l.gathered()
 	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm2"}, Started: l.now, RestoreFailure: "the archive is damaged"}}})
 	if p := jobOf(l.jobs, state.JobPost).Post; p == nil || p.Reason != state.VMNotRestored || jobOf(l.jobs, state.JobForget).Args.Ref != "a1" || l.task.Suspended != nil {
 		t.Errorf("got post %+v, asleep %v", p, l.task.Suspended)

@@ -127,6 +127,12 @@ var commandRows = []Row{
 		Doc: "checked as an approval; changes that are approved on a condition go back to the agent",
 	},
 	{
+		From: planning, On: event.KindCommented, Verb: state.VerbApprove,
+		If: "comments on the plan are considered", when: func(c *change) bool { return c.t.ConsideredPlan() != nil },
+		To: same, do: checkApproveCommand,
+		Doc: "checked, and then held until the comments have been considered",
+	},
+	{
 		From: anyPhase, On: event.KindCommented, Verb: state.VerbApprove,
 		To: same, do: reply(state.ReplyNonePending),
 		Doc: "no plan waits for an approval",
@@ -236,9 +242,35 @@ var commandRows = []Row{
 		Doc: "one task per issue",
 	},
 	{
+		From: open, On: event.KindCommented, Verb: state.VerbMessage,
+		If: "it consists of thanks, an emoji or a bare +1", when: startsNothing,
+		To: same, do: acknowledgeRemark,
+		Doc: "it gets a 👍; nothing starts",
+	},
+	{
+		From: open, On: event.KindCommented,
+		If:   "on the issue, addressed to somebody else, or nothing but thanks, an emoji or a bare +1",
+		when: func(c *change) bool { return !c.e.Comment().OnPR && startsNothing(c) },
+		To:   same, do: keepInDiscussion,
+		Doc: "discussion: later prompts carry it; nothing starts",
+	},
+	{
+		From: slices.Concat(approving, planning), On: event.KindCommented, Verb: state.VerbMessage,
+		If: `only "LGTM" or the like`, when: isApprovingRemark,
+		To: same, do: replyHowToApprove,
+		Doc: "answered, once per revision, with how to approve; nothing starts",
+	},
+	{
+		From: slices.Concat(approving, planning), On: event.KindCommented,
+		If:   `on the issue, only "LGTM" or the like`,
+		when: func(c *change) bool { return !c.e.Comment().OnPR && isApprovingRemark(c) },
+		To:   same, do: replyHowToApprove,
+		Doc: "answered, once per revision, with how to approve; nothing starts",
+	},
+	{
 		From: awaiting, On: event.KindCommented, Verb: state.VerbMessage,
-		To: planning, do: revise,
-		Doc: "a change request: a new revision",
+		To: same, do: gatherPlanComment,
+		Doc: "👀; comments are gathered for a while, then the agent considers them",
 	},
 	{
 		From: asking, On: event.KindCommented, Verb: state.VerbMessage,
@@ -254,8 +286,8 @@ var commandRows = []Row{
 	},
 	{
 		From: awaiting, On: event.KindCommented,
-		To: planning, do: revise,
-		Doc: "a change request: a new revision",
+		To: same, do: gatherPlanComment,
+		Doc: "👀; comments are gathered for a while, then the agent considers them",
 	},
 	{
 		From: asking, On: event.KindCommented,

@@ -159,6 +159,12 @@ var peopleRows = []Row{
 		Doc: "the tick is checked as an approval",
 	},
 	{
+		From: planning, On: event.KindPlanEdited,
+		If: "only the approval box of a plan whose comments are considered, ticked, by a writer", when: all(isOnlyTick, isAuthorized, isHeldRevision),
+		To: same, do: checkCandidate,
+		Doc: "the tick is checked, and then held until the comments have been considered",
+	},
+	{
 		From: open, On: event.KindPlanEdited,
 		If: "only a tick, by a user who may not approve or where nothing waits", when: isOnlyTick,
 		To: same, do: clearTick,
@@ -182,6 +188,12 @@ var peopleRows = []Row{
 		Doc: "later texts do not link to that comment; a revision can never be approved again",
 	},
 	{
+		From: planning, On: event.KindThumb,
+		If: "on a plan whose comments are considered", when: isHeldRevision,
+		To: same, do: checkCandidate,
+		Doc: "the 👍 is checked, and then held until the comments have been considered",
+	},
+	{
 		From: approving, On: event.KindThumb,
 		If: "on a plan", when: func(c *change) bool { return c.e.Candidate() != nil },
 		To: same, do: checkCandidate,
@@ -202,8 +214,8 @@ var peopleRows = []Row{
 	{
 		From: awaiting, On: event.KindThumb,
 		If: "on a comment of a user without write access",
-		To: planning, do: reviseForVouched,
-		Doc: "it counts as a comment by the person who approved it: the discussion is read again for a new revision",
+		To: same, do: gatherVouched,
+		Doc: "it counts as a comment by the person who approved it, and is gathered like one",
 	},
 	{
 		From: working, On: event.KindThumb,

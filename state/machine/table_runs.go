@@ -122,6 +122,12 @@ var runRows = []Row{
 	},
 	{
 		From: planning, On: event.KindRunEnded,
+		If: "it considered comments and leaves the plan as it is", when: ifActiveRun(leavesPlan),
+		To: awaiting, do: keepPlan,
+		Doc: "the answer, if there is one, is posted, else 👀 becomes 👍; the revision can still be approved, and held approvals are checked",
+	},
+	{
+		From: planning, On: event.KindRunEnded,
 		If: "something trusted was said meanwhile", when: ifActiveRun(isPlanOutdated),
 		To: same, do: reviseBeforePosting,
 		Doc: "revised before it is posted",

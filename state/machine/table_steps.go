@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"slices"
+
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 )
@@ -59,6 +61,18 @@ var stepRows = []Row{
 		Doc: "checked again a moment later: a change request that came before wins",
 	},
 	{
+		From: open, On: event.KindApproved,
+		If: "the same revision is approved already", when: isApprovedAlready,
+		To: same, do: func(*change) {},
+		Doc: "nothing",
+	},
+	{
+		From: slices.Concat(awaiting, planning), On: event.KindApproved,
+		If: "of the newest revision, while comments on it are gathered or considered", when: mustHold,
+		To: same, do: holdApproval,
+		Doc: "held: checked again if the comments leave the plan as it is, and answered as stale if they lead to a new revision",
+	},
+	{
 		From: approving, On: event.KindApproved,
 		If: "the newest revision, nothing trusted came before", when: isApprovable,
 		To: []state.Phase{state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview}, do: startApproved,
@@ -103,6 +117,18 @@ var stepRows = []Row{
 		If: "resume", when: isDue(state.DueResume),
 		To: resumed, do: resumeInterrupted,
 		Doc: "continues automatically",
+	},
+	{
+		From: awaiting, On: event.KindDue,
+		If: "comments, but more have come since", when: all(isDue(state.DueComments), stillGathers),
+		To: same, do: func(c *change) { c.scheduleDue(state.DueComments, "", c.t.Gathering.Until) },
+		Doc: "gathered a while longer",
+	},
+	{
+		From: awaiting, On: event.KindDue,
+		If: "comments", when: all(isDue(state.DueComments), func(c *change) bool { return c.t.Gathering != nil }),
+		To: append([]state.Phase{Same}, planning...), do: considerComments,
+		Doc: "the agent considers the comments as they are now; without any, held approvals are checked",
 	},
 	{
 		From: working, On: event.KindDue,

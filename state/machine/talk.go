@@ -89,8 +89,11 @@ func planPosted(c *change, hash string) {
 		return
 	}
 	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.pendingFeedback()) > 0 {
-		c.startRevision("something trusted was said before it was posted")
-		return // people have seen this revision; the next one takes their comments into account
+		if p.Kind == state.PlanPublish {
+			c.startRevision("something trusted was said before it was posted")
+			return // people have seen this revision; the next one takes their comments into account
+		}
+		startGathering(c)
 	}
 	if of[event.Posted](c).Ticked {
 		clearUnseenTick(c, p)
@@ -173,4 +176,101 @@ func setModel(c *change) {
 	}
 	c.t.Model = c.o.Arg
 	c.reply(state.ReplyModelSet)
+}
+
+// startsNothing reports whether a comment is addressed to somebody else, or consists of thanks, an emoji or a bare +1.
+func startsNothing(c *change) bool {
+	switch c.e.Comment().Remark {
+	case state.RemarkToOthers, state.RemarkThanks, state.RemarkReaction:
+		return !awaitsAnswer(c) || c.e.Comment().Remark != state.RemarkReaction
+	}
+	return false
+}
+
+// awaitsAnswer reports whether people are asked a question, so that a +1 may be the answer.
+func awaitsAnswer(c *change) bool { return c.t.Phase == state.PhaseAwaitingAnswer }
+
+// isApprovingRemark reports whether a comment such as "LGTM" is about a plan or changes, of which it approves nothing.
+func isApprovingRemark(c *change) bool { return c.e.Comment().Remark == state.RemarkApproving }
+
+// acknowledgeRemark gives a remark that mentions errand a 👍.
+func acknowledgeRemark(c *change) {
+	c.react("+1")
+	if !c.e.Comment().OnPR {
+		keepInDiscussion(c)
+	}
+}
+
+// replyHowToApprove answers, once per revision, how the newest one is approved.
+func replyHowToApprove(c *change) {
+	keepInDiscussion(c)
+	p := c.t.NewestPlan()
+	if p == nil || !p.Open() {
+		return
+	}
+	if key := "how-" + p.Short(); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostReply, Reason: state.ReplyHowToApprove, By: c.e.By, Hash: p.Hash})
+	}
+}
+
+// gatherPlanComment stores a comment on a waiting plan, and waits for more before the agent considers them.
+func gatherPlanComment(c *change) {
+	keepComment(c)
+	c.react("eyes")
+	extendGathering(c)
+}
+
+// startGathering begins to gather comments, if that has not begun.
+func startGathering(c *change) {
+	if c.t.Gathering == nil {
+		extendGathering(c)
+	}
+}
+
+// extendGathering waits for further comments, up to a limit after the first one.
+func extendGathering(c *change) {
+	g := state.Gathering{Since: c.e.Now}
+	if c.t.Gathering != nil {
+		g = *c.t.Gathering
+	}
+	g.Until = c.e.Now.Add(c.p.GatherTalk)
+	if latest := g.Since.Add(c.p.GatherMax); g.Until.After(latest) {
+		g.Until = latest
+	}
+	c.t.Gathering = &g
+	c.scheduleDue(state.DueComments, "", g.Until) // one at a time; an early one is scheduled again
+}
+
+// stillGathers reports whether the time to gather comments was extended.
+func stillGathers(c *change) bool { return c.t.Gathering != nil && c.e.Now.Before(c.t.Gathering.Until) }
+
+// considerComments has the agent consider the gathered comments. The plan stays open meanwhile.
+func considerComments(c *change) {
+	applyReread(c)
+	if len(c.pendingFeedback()) == 0 {
+		c.t.Gathering = nil
+		releaseHeld(c)
+		return
+	}
+	c.enterPhase(c.t.NewestPlan().Kind.PlanningPhase(), "comments on the plan are considered")
+	if _, found := newlyVouched(c); found {
+		c.enqueueStep(state.JobStart) // the present discussion decides whether the agent may see the comment
+		return
+	}
+	c.launchRun(runOfPhase(c.t.Phase))
+}
+
+// applyReread updates the gathered comments that were edited, and drops those that were withdrawn or no longer request
+// anything.
+func applyReread(c *change) {
+	for _, m := range of[event.Due](c).Reread {
+		i := slices.IndexFunc(c.t.Feedback, func(f state.Feedback) bool { return f.ID == commentID(m.ID) && f.TakenBy == "" })
+		switch {
+		case i < 0:
+		case m.Withdrawn != "" || m.Remark != "":
+			c.t.Feedback = slices.Delete(c.t.Feedback, i, i+1)
+		default:
+			c.t.Feedback[i].Body = m.Body
+		}
+	}
 }

@@ -48,6 +48,7 @@ func TestTickBeforeCommentIsStored(t *testing.T) {
 			l := newLife(t)
 			l.toPreliminary()
 			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 50, Body: "smaller, please"}}})
+			l.gathered()
 			l.launch()
 			l.end(state.RunResult{Text: "A smaller plan.", Outcome: "build"})
 			if c.known {
@@ -130,11 +131,11 @@ func TestTickInCommentFoundLater(t *testing.T) {
 		ticked, approving, early bool
 		untick                   bool
 	}{
-		"nothing is ticked":          {},
-		"the tick was not reported":  {ticked: true, untick: true},
-		"the tick is being checked":  {ticked: true, approving: true},
-		"words make a newer one":     {ticked: true, early: true},
-		"words, and nothing ticked ": {early: true},
+		"nothing is ticked":         {},
+		"the tick was not reported": {ticked: true, untick: true},
+		"the tick is being checked": {ticked: true, approving: true},
+		"comments are gathered":     {ticked: true, early: true, untick: true},
+		"comments, nothing ticked":  {early: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,8 +149,8 @@ func TestTickInCommentFoundLater(t *testing.T) {
 			}
 			p := l.task.NewestPlan()
 			l.do(event.Event{Context: event.Context{Approving: c.approving}, Payload: event.Posted{BodyHash: "body", Searched: true, Comment: state.Posted{ID: 11, Node: "n", At: l.now}, Post: &state.Post{Kind: state.PostPlan, Hash: p.Hash}, Ticked: c.ticked}})
-			if c.early != (l.task.Phase == state.PhasePreliminaryPlanning) {
-				t.Errorf("got phase %s", l.task.Phase)
+			if c.early != (l.task.Gathering != nil) {
+				t.Errorf("got gathering %v", l.task.Gathering)
 			}
 			if got := l.enqueued(state.JobUntick); got != c.untick || got != l.enqueued(state.JobPost) {
 				t.Errorf("got a cleared box %v and a comment %v, want %v", got, l.enqueued(state.JobPost), c.untick)

@@ -81,8 +81,9 @@ func TestWordsBeforeAnApproval(t *testing.T) {
 	for name, c := range map[string]struct {
 		may  state.Permission
 		want state.Phase
+		held int
 	}{
-		"a ada's change request": {may: state.PermissionWrite, want: state.PhasePreliminaryPlanning},
+		"a ada's change request": {may: state.PermissionWrite, want: state.PhaseAwaitingPreliminaryApproval, held: 1},
 		"a stranger's words":     {may: state.PermissionRead, want: state.PhasePlanning},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,8 +118,8 @@ func TestWordsBeforeAnApproval(t *testing.T) {
 				})
 				s.advance(10 * time.Second)
 			}
-			if task, err = s.Task(t.Context(), task1); err != nil || task.Phase != c.want {
-				t.Errorf("got final phase %s, want %s (%v)", task.Phase, c.want, err)
+			if task, err = s.Task(t.Context(), task1); err != nil || task.Phase != c.want || len(task.Held) != c.held {
+				t.Errorf("got final phase %s, %d held approvals, want %s, %d (%v)", task.Phase, len(task.Held), c.want, c.held, err)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ type ProposeInput struct {
 
 // FinishInput are the arguments of Finish. They correspond to the fields of the closing block.
 type FinishInput struct {
-	Outcome    string   `json:"outcome" jsonschema:"build, report, already_fixed, not_reproducible, question, blocked or done, as the rules of this run allow"`
+	Outcome    string   `json:"outcome" jsonschema:"build, revised, answered, unchanged, report, already_fixed, not_reproducible, question, blocked or done, as the rules of this run allow"`
 	Question   string   `json:"question,omitempty" jsonschema:"with the outcomes question and blocked: what people have to answer"`
 	Title      string   `json:"title,omitempty" jsonschema:"what is done, in one line of at most 70 characters"`
 	Summary    string   `json:"summary,omitempty" jsonschema:"the same in one to three sentences"`

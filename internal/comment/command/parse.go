@@ -34,6 +34,9 @@ type Parsed struct {
 	More int
 	// Text is the text before the first mention, or the whole comment without one.
 	Text string
+	// Remark is the kind of a comment without commands that requests nothing. A mention of the bot is left out of the text that
+	// is classified, so that it is never addressed to others.
+	Remark state.Remark
 	// Base is the branch of the first "base: NAME" in plain text, including lists and emphasis, if any.
 	Base string
 }
@@ -46,7 +49,7 @@ func Parse(body, slug string, onPR bool) Parsed {
 	}
 	body = markdown.Normalize(body)
 	if slug == "" || !strings.Contains(strings.ToLower(body), "@"+strings.ToLower(slug)) {
-		return Parsed{Text: markdown.TrimLines(body), Base: Base(body)}
+		return Parsed{Text: markdown.TrimLines(body), Base: Base(body), Remark: ClassifyRemark(body, slug)}
 	}
 	doc := markdown.Parse(body)
 	var p Parsed
@@ -60,6 +63,9 @@ func Parse(body, slug string, onPR bool) Parsed {
 	if len(starts) == 0 {
 		p.Text = markdown.TrimLines(body)
 		p.Quoted = mentionsAnywhere(body, slug)
+		if !p.Quoted {
+			p.Remark = ClassifyRemark(body, slug)
+		}
 		return p
 	}
 	p.Mention = true
@@ -77,6 +83,11 @@ func Parse(body, slug string, onPR bool) Parsed {
 	p.leaveOut()
 	if o := &p.Orders[0]; o.Verb == state.VerbMessage && p.Text != "" {
 		o.Text = p.Text + "\n\n" + o.Text
+	}
+	if len(p.Orders) == 1 && p.Orders[0].Verb == state.VerbMessage {
+		if p.Remark = ClassifyRemark(p.Orders[0].Text, slug); p.Remark == state.RemarkToOthers {
+			p.Remark = ""
+		}
 	}
 	return p
 }

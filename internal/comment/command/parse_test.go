@@ -93,8 +93,8 @@ func commands() map[string]parsing {
 		"cancel with a reason":  {body: "@errand cancel\nwe changed our minds", want: one(state.Order{Verb: state.VerbCancel, Text: "we changed our minds"})},
 		"misspelt":              {body: "@errand aprove", want: one(state.Order{Verb: state.VerbUnknown, Arg: "approve", Text: "aprove"})},
 		"misspelt with a hash":  {body: "@errand approv a1b2c3d4", want: one(state.Order{Verb: state.VerbUnknown, Arg: "approve", Text: "approv a1b2c3d4"})},
-		"one odd word":          {body: "@errand thanks", want: message("thanks")},
-		"short odd word":        {body: "@errand ok", want: message("ok")},
+		"one odd word":          {body: "@errand thanks", want: Parsed{Mention: true, Remark: state.RemarkThanks, Orders: message("thanks").Orders}},
+		"short odd word":        {body: "@errand ok", want: Parsed{Mention: true, Remark: state.RemarkApproving, Orders: message("ok").Orders}},
 		"like replan in prose":  {body: "@errand reply to Bob", want: message("reply to Bob")},
 	}
 }
@@ -102,8 +102,8 @@ func commands() map[string]parsing {
 func noCommands() map[string]parsing {
 	return map[string]parsing{
 		"in a line":         {body: "ask @errand approve", want: Parsed{Text: "ask @errand approve"}},
-		"other name":        {body: "@errands approve", want: Parsed{Text: "@errands approve"}},
-		"team":              {body: "@errand/team approve", want: Parsed{Text: "@errand/team approve"}},
+		"other name":        {body: "@errands approve", want: Parsed{Text: "@errands approve", Remark: state.RemarkToOthers}},
+		"team":              {body: "@errand/team approve", want: Parsed{Text: "@errand/team approve", Remark: state.RemarkToOthers}},
 		"long s is no s":    {body: "@errand ſtop", want: one(state.Order{Verb: state.VerbUnknown, Arg: "stop", Text: "ſtop"})},
 		"quote":             {body: "> @errand approve", want: Parsed{Quoted: true, Text: "> @errand approve"}},
 		"lazy quote":        {body: "> plan\n@errand approve", want: Parsed{Quoted: true, Text: "> plan\n@errand approve"}},

@@ -10,13 +10,27 @@ Write a command at the start of a line of a comment, after a mention of the App 
 of your App). The line must be part of a paragraph at the top level of the comment. errand ignores text in quotes,
 code, lists, tables, footnotes, HTML elements such as ` + "`<details>`" + `, crossed-out or emphasized text, and the texts of links and images. An unclosed element
 includes everything after it. errand only obeys users with write access and asks GitHub for
-their permission each time. Other text after the mention is a message to the agent. A comment without a mention,
-written while a plan waits, requests a new revision of the plan. errand answers an unknown command with the most similar one.
+their permission each time. Other text after the mention is a message to the agent (see [Comments](#comments)). errand answers an
+unknown command with the most similar one.
 A comment may contain ten commands, one per line; a reply lists further ones, which are not executed.
 
 `
 
 const commandsTail = `
+## Comments
+
+On the issue and on its pull request alike, a comment that begins by addressing somebody else (` + "`@grace what do you think?`" + `), or that consists of thanks,
+an emoji or a bare +1, starts nothing.
+
+While a plan waits for approval, errand marks every other comment by a person with write access with 👀, gathers comments until a minute has passed without
+another one (five minutes at most), reads them again, and passes them to the planning agent's session. The agent ends in one of three ways:
+
+- It makes a new revision of the plan.
+- It answers. The plan stays as it is and can still be approved.
+- It changes nothing: 👀 becomes 👍. Only a comment that begins with ` + "`@errand`" + ` gets an answer even then.
+
+An approval that arrives meanwhile is held. If the plan stays as it is, it is checked again and counts; if there is a new revision, a comment says that the approval
+does not count. "LGTM" or "ok, go ahead" alone approves nothing: errand answers once per revision how to approve.
 ## Approving a plan
 
 There are three ways to approve the newest revision. errand verifies each again before work starts:

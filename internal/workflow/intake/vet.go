@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/comment/command"
@@ -105,12 +107,68 @@ func (s *Steps) reread(ctx context.Context, repo forge.Repo, e event.Event, base
 			c.Withdrawn = state.RejectedCommentEdited
 			break
 		}
-		c.Body, c.Mention, c.Quoted = now.Body, parsed.Mention, parsed.Quoted
+		c.Body, c.Mention, c.Quoted, c.Remark = now.Body, parsed.Mention, parsed.Quoted, parsed.Remark
 		p.Orders, p.Base = parsed.Orders, parsed.Base
 	}
 	p.Comment = &c
 	e.Payload = p
 	return e, nil
+}
+
+// maxReread is the maximum number of gathered comments that are read again; the newest are.
+const maxReread = 30
+
+// RereadGathered compares the gathered comments with their present state on GitHub. It returns those that were edited, deleted
+// or hidden since: an edit by the author counts, any other withdraws the comment.
+func (s *Steps) RereadGathered(ctx context.Context, w *step.Attempt) ([]state.Comment, error) {
+	var changed []state.Comment
+	left := maxReread
+	for _, f := range slices.Backward(w.Task.Feedback) {
+		id, isComment := strings.CutPrefix(f.ID, "comment:")
+		n, err := strconv.ParseInt(id, 10, 64)
+		if f.TakenBy != "" || !isComment || err != nil || f.Node == "" {
+			continue
+		}
+		if left--; left < 0 {
+			break
+		}
+		c, err := s.rereadGathered(ctx, w.Repo, f)
+		if err != nil {
+			return nil, step.Retryable(fmt.Errorf("read the comment of @%s again: %w", f.By.Login, err))
+		}
+		if c != nil {
+			c.ID = n
+			changed = append(changed, *c)
+		}
+	}
+	return changed, nil
+}
+
+// rereadGathered returns the present form of one comment, or nil if it is unchanged.
+func (s *Steps) rereadGathered(ctx context.Context, repo forge.Repo, f state.Feedback) (*state.Comment, error) {
+	now, _, err := s.GitHub.CommentAndHead(ctx, repo, f.Node, "HEAD")
+	switch {
+	case err != nil:
+		return nil, err
+	case now == nil || now.Minimized:
+		return &state.Comment{Withdrawn: state.RejectedCommentDeleted}, nil
+	case now.Editor == nil:
+		return nil, nil
+	case now.Author.ID != f.By.ID || now.Editor.ID != f.By.ID:
+		return &state.Comment{Withdrawn: state.RejectedCommentEdited}, nil
+	}
+	self, err := s.GitHub.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parsed := command.Parse(now.Body, self.Slug, f.OnPR)
+	body := now.Body
+	for _, o := range parsed.Orders {
+		if o.Verb == state.VerbMessage { // commands in edited comments are not read
+			body = o.Text
+		}
+	}
+	return &state.Comment{Body: body, Remark: parsed.Remark}, nil
 }
 
 // onlyWords reports whether a comment gives no commands.

@@ -25,6 +25,7 @@ func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Works
 		d.Withheld = append(d.Withheld, fmt.Sprintf("a text by @%s: %s", x.By.Login, x.Reason))
 	}
 	s.promptPlans(t, &d)
+	d.Considers = t.ConsideredPlan() != nil
 	newest := t.NewestPlan()
 	d.Shown = newest != nil && newest.Publish != nil && newest.Superseded && t.Work != nil && l.Root == "" // else they went with their VM
 	s.promptDiscussion(t, &d)

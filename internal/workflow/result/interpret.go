@@ -193,7 +193,7 @@ func (in *Interpreter) empty(out *state.RunResult) {
 		if out.Text = out.Summary; out.Text != "" {
 			return
 		}
-	case state.OutcomeBuild:
+	case state.OutcomeBuild, state.OutcomeRevised:
 	default:
 		return
 	}

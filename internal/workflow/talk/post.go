@@ -32,6 +32,7 @@ type Steps struct {
 type GitHub interface {
 	step.Heads
 	React(ctx context.Context, r forge.Repo, t forge.Target, content string) error
+	Unreact(ctx context.Context, r forge.Repo, t forge.Target, content string) error
 	Comment(ctx context.Context, r forge.Repo, id int64) (forge.Comment, error)
 	CreateComment(ctx context.Context, r forge.Repo, number int, body string) (forge.Comment, error)
 	EditComment(ctx context.Context, r forge.Repo, id int64, body string) (forge.Comment, error)

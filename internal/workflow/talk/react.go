@@ -10,7 +10,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// React sets a reaction. It may be repeated: GitHub keeps one of a kind per account.
+// React sets a reaction, and removes the one that it replaces. It may be repeated: GitHub keeps one of a kind per account.
 func (s *Steps) React(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	a := w.Job.Args
 	repo := w.Repo
@@ -25,7 +25,11 @@ func (s *Steps) React(ctx context.Context, w *step.Attempt) (event.Event, error)
 		}
 	}
 	ctx = forge.WithPriority(ctx, forge.PriorityReaction)
-	switch err := s.GitHub.React(ctx, repo, target, string(a.Reaction)); {
+	err := s.GitHub.React(ctx, repo, target, string(a.Reaction))
+	if err == nil && a.Replaces != "" {
+		err = s.GitHub.Unreact(ctx, repo, target, string(a.Replaces))
+	}
+	switch {
 	case errors.Is(err, forge.ErrLocked):
 		w.Log.Info().Err(err).Msg("reaction skipped: the conversation is locked")
 	case errors.Is(err, forge.ErrNotFound) && a.Comment != 0:
