@@ -189,6 +189,11 @@ func (r *run) repairs() bool {
 	return strings.HasPrefix(r.spec.Stdin[strings.Index(r.spec.Stdin, "\n\n")+2:], "Your last answer was stored")
 }
 
+// considers reports whether the run considers comments on a plan that waits for approval.
+func (r *run) considers() bool {
+	return strings.Contains(r.spec.Stdin, "People commented on the last revision of the plan")
+}
+
 // answer returns the agent's final answer, after its work.
 func (r *run) answer(w *world) string {
 	if r.repairs() {
@@ -206,6 +211,9 @@ func (r *run) answer(w *world) string {
 		block["outcome"] = "report"
 	case planning && r.mood == "fixed":
 		block["outcome"] = "already_fixed"
+	case r.considers() && w.machines.runs%3 > 0:
+		block["outcome"] = []string{"", "answered", "unchanged"}[w.machines.runs%3]
+		w.hit("considered " + fmt.Sprint(block["outcome"]))
 	case planning:
 		w.plans++
 		r.token = fmt.Sprintf("PLAN-%d", w.plans)

@@ -106,7 +106,7 @@ func (a api) React(ctx context.Context, _ forge.Repo, t forge.Target, content st
 		if c == nil {
 			return notFound("react")
 		}
-		c.eyes = true
+		c.eyes = true // whatever the reaction
 		a.w.model.answered(c.on)
 		return nil
 	}))
@@ -114,6 +114,17 @@ func (a api) React(ctx context.Context, _ forge.Repo, t forge.Target, content st
 		c.failed++
 		c.denied = c.denied || refusal(err) != nil || c.failed >= tries
 	}
+	return err
+}
+
+// Unreact removes nothing: the walks only know whether errand has reacted.
+func (a api) Unreact(ctx context.Context, _ forge.Repo, t forge.Target, _ string) error {
+	_, err := write(ctx, a, "unreact", nothing(func() error {
+		if a.byID(t.ID) == nil {
+			return notFound("unreact")
+		}
+		return nil
+	}))
 	return err
 }
 

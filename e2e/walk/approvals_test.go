@@ -32,6 +32,7 @@ func (m *model) started(r *run) {
 	r.life = t.Gen
 	on := w.hub.issues[t.Key.Issue]
 	m.words(on, r)
+	m.expected(r)
 	w.books.may(t, r)
 	if r.repairs() { // it implements nothing
 		if n := len(r.on.runs); n < 2 || r.on.runs[n-2].mood != "garbled" {

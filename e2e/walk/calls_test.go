@@ -7,7 +7,7 @@ import "time"
 func calls() []string {
 	return []string{
 		// calls of tasks
-		"permission", "react", "thumbs", "comment", "edit", "find comments", "delete", "minimise", "read comment", "read text", "read issue",
+		"permission", "react", "unreact", "thumbs", "comment", "edit", "find comments", "delete", "minimise", "read comment", "read text", "read issue",
 		"blockers", "read discussion", "read plan", "read a comment again", "read files", "list files",
 		// calls of sweeps
 		"installations", "repositories", "list issues", "issue events", "failed deliveries", "read delivery", "list comments", "list reviews", "look for an installation",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/machine"
 )
 
 // Comments of people are processed even if their webhooks are lost. The model records each comment and review of a
@@ -85,6 +86,26 @@ func (m *model) taken(o *word, t *state.Task) bool {
 	return t.HasSeen(fmt.Sprintf("comment:%d", o.said.id)) || slices.ContainsFunc(t.Context.Comments, here)
 }
 
+// expected checks that no run began because of a comment that requests nothing: a run that considers comments has some,
+// and no run has to answer a remark.
+func (m *model) expected(r *run) {
+	found := feedbackID.FindAllStringSubmatch(r.spec.Stdin, -1)
+	if r.considers() && len(found) == 0 {
+		m.w.fatalf("expected: run %s considers comments, but its prompt has none", r.spec.ID)
+	}
+	for _, id := range found {
+		c := m.w.hub.find(func(c *comment) bool { return id[1] == fmt.Sprintf("comment:%d", c.id) })
+		if c == nil || c.author == nil || len(c.bodies) > 1 {
+			continue
+		}
+		for _, words := range remarks() {
+			if c.body() == strings.ReplaceAll(words, "SAY", fmt.Sprintf("say-%dx", c.id)) {
+				m.w.fatalf("expected: run %s has to answer %q", r.spec.ID, c.body())
+			}
+		}
+	}
+}
+
 func (m *model) taskBy(key state.TaskKey) *state.Task {
 	for _, t := range m.w.tasks() {
 		if t.Key == key {
@@ -110,6 +131,12 @@ const pollsWithin = 90 * time.Second
 
 // checkApprovalsTaken checks that no task waits for an approval that it has.
 func (m *model) checkApprovalsTaken(t *state.Task, end bool) {
+	if g := t.Gathering; g != nil {
+		if m.late(g.Since, machine.DefaultPolicy().GatherMax+soon) || end {
+			m.w.fatalf("gathered: task %s has gathered comments since %s: %v", t.Key, sub(g.Since), m.w.jobsOf(t))
+		}
+		return // an approval counts after the comments have been considered
+	}
 	p := t.NewestPlan()
 	if !t.Phase.AwaitsApproval() || p == nil || !p.Open() || !p.Posted() || t.Waiting != nil {
 		return

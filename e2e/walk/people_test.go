@@ -131,8 +131,14 @@ func chatter(w *world) bool {
 	if i == nil {
 		return false
 	}
-	w.say(w.somebody(), i, []string{"SAY I think so too.", "> @errand approve\n\nSAY no", "`@errand cancel` SAY"}[w.roll("chatter", 3)])
+	words := append([]string{"SAY I think so too.", "> @errand approve\n\nSAY no", "`@errand cancel` SAY", "LGTM"}, remarks()...)
+	w.say(w.somebody(), i, words[w.roll("chatter", len(words))])
 	return true
+}
+
+// remarks are comments that never start a run, nor are passed to one as feedback.
+func remarks() []string {
+	return []string{"Thanks!", "@errand thanks", "+1", "@heidi SAY what do you think?"}
 }
 
 // command writes one of the commands.

@@ -178,17 +178,19 @@ func setModel(c *change) {
 	c.reply(state.ReplyModelSet)
 }
 
-// startsNothing reports whether a comment is addressed to somebody else, or consists of thanks, an emoji or a bare +1.
+// startsNothing reports whether a comment is addressed to somebody else, or consists of thanks, an emoji or a bare +1. The
+// answer to a question may be a +1. Where nothing waits for approval, "LGTM" requests nothing either.
 func startsNothing(c *change) bool {
 	switch c.e.Comment().Remark {
-	case state.RemarkToOthers, state.RemarkThanks, state.RemarkReaction:
-		return !awaitsAnswer(c) || c.e.Comment().Remark != state.RemarkReaction
+	case state.RemarkToOthers, state.RemarkThanks:
+		return true
+	case state.RemarkReaction:
+		return c.t.Phase != state.PhaseAwaitingAnswer
+	case state.RemarkApproving:
+		return c.t.Phase == state.PhasePROpen || slices.Contains(building, c.t.Phase)
 	}
 	return false
 }
-
-// awaitsAnswer reports whether people are asked a question, so that a +1 may be the answer.
-func awaitsAnswer(c *change) bool { return c.t.Phase == state.PhaseAwaitingAnswer }
 
 // isApprovingRemark reports whether a comment such as "LGTM" is about a plan or changes, of which it approves nothing.
 func isApprovingRemark(c *change) bool { return c.e.Comment().Remark == state.RemarkApproving }
