@@ -24,6 +24,8 @@ type Data struct {
 	Previous *Plan
 	// Considers reports whether Previous still waits for approval: the run may leave it as it is.
 	Considers bool
+	// Asked is the agent's question if the run reads comments on it: it may leave the question open.
+	Asked string
 	// Since has the visible comments made after the plan (or after Previous).
 	Since []Said
 	// Drift lists changes, since the plan was made, to files that the plan names.

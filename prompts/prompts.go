@@ -200,13 +200,17 @@ func broken(d Data) bool {
 // outcomes returns the outcomes that a run of the given kind may report.
 func outcomes(name string, d Data) string {
 	plan := `"build", "report", "already_fixed", "not_reproducible", "question" or "blocked"`
+	open := ""
+	if d.Asked != "" {
+		open = `"answered", "unchanged", `
+	}
 	if name == Implement || name == Review {
-		return `"done", "question" or "blocked"`
+		return open + `"done", "question" or "blocked"`
 	}
 	if d.Considers {
 		return `"revised", "answered", "unchanged"` + strings.TrimPrefix(plan, `"build"`)
 	}
-	return plan
+	return open + plan
 }
 
 // squeeze removes trailing space and repeated blank lines outside of fences, which templates leave behind.

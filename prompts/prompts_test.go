@@ -54,6 +54,13 @@ func most() Data {
 	return d
 }
 
+// asked returns data of a run that reads comments on its question.
+func asked() Data {
+	d := most()
+	d.Asked = "Which error?\n```\n## Rules"
+	return d
+}
+
 // considering returns data of a run that considers comments on a plan that waits for approval.
 func considering() Data {
 	d := least()
@@ -65,7 +72,7 @@ func considering() Data {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	for _, name := range Names() {
-		for kind, data := range map[string]Data{"least": least(), "most": most(), "considers": considering()} {
+		for kind, data := range map[string]Data{"least": least(), "most": most(), "considers": considering(), "asked": asked()} {
 			t.Run(name+"_"+kind, func(t *testing.T) {
 				t.Parallel()
 				if kind == "considers" && name != PreliminaryPlan && name != PlanName {

@@ -102,6 +102,8 @@ type TaskPlans struct {
 	Approval   *Approval  `json:"approval,omitempty"` // the newest valid one
 	Feedback   []Feedback `json:"feedback,omitempty"` // the next run has to answer it
 	Question   *Question  `json:"question,omitempty"` // open while in awaiting_answer
+	// Asked is the agent's question while a run considers comments on it: the run may leave it open.
+	Asked *Question `json:"asked,omitempty"`
 	// Gathering is set while comments on the newest plan, or on the open question, are gathered.
 	Gathering *Gathering `json:"gathering,omitempty"`
 	// Held lists the approvals of the newest plan that wait until the comments on it have been considered, oldest first.

@@ -211,6 +211,9 @@ func (r *run) answer(w *world) string {
 		block["outcome"] = "report"
 	case planning && r.mood == "fixed":
 		block["outcome"] = "already_fixed"
+	case strings.Contains(r.spec.Stdin, "After both, the question stays open.") && w.machines.runs%3 > 0:
+		block["outcome"] = []string{"", "answered", "unchanged"}[w.machines.runs%3]
+		w.hit("question stays open")
 	case r.considers() && w.machines.runs%3 > 0:
 		block["outcome"] = []string{"", "answered", "unchanged"}[w.machines.runs%3]
 		w.hit("considered " + fmt.Sprint(block["outcome"]))

@@ -76,7 +76,7 @@ func (p post) report() string {
 	return markdown.Paragraphs("## "+title, markdown.EmbedFolded("The whole answer", p.Text, 6000, p.budget, p.v.log(p.t, "the log")), proposals(p.t, p.v), end)
 }
 
-// answered renders the agent's answer to comments that leave the plan as it is.
+// answered renders the agent's answer to comments that leave the plan, or the open question, as it is.
 func (p post) answered() string {
 	text := p.embed()
 	if text == "" {
@@ -85,6 +85,9 @@ func (p post) answered() string {
 	end := ""
 	if plan := p.t.NewestPlan(); plan != nil && plan.Open() && p.t.Phase.AwaitsPlan() {
 		end = fmt.Sprintf("<sub>The plan stays as it is. To approve %s, give it a 👍, tick its box, or write %s.</sub>", p.linkToNewest(), p.approve())
+	}
+	if p.t.Phase == state.PhaseAwaitingAnswer && p.t.Question != nil {
+		end = "<sub>The question is still open: answer it in a comment.</sub>"
 	}
 	return markdown.Paragraphs(text, end)
 }

@@ -76,9 +76,7 @@ func stopAndPostQuestion(c *change) {
 	conclusion, run, kind := c.t.Run.Conclusion, c.t.Run.ID, c.t.Run.Kind
 	c.dropRun("it asked a question and did not end")
 	c.t.Runs[len(c.t.Runs)-1].Class = state.RunSucceeded // it did all that was possible
-	if kind == state.RunPreliminary || kind == state.RunPlan {
-		c.removeAnsweredFeedback(run)
-	}
+	c.removeReadFeedback(kind, run)
 	c.askQuestion(state.Question{Text: conclusion.Question, Kind: state.AskAgent, Options: conclusion.Options})
 }
 

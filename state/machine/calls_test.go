@@ -115,6 +115,8 @@ func TestQuestionIsPostedHoweverTheRunEnds(t *testing.T) {
 				t.Errorf("got question %+v", q)
 			}
 			l.comment(state.VerbMessage)
+			l.want(state.PhaseAwaitingAnswer, state.JobDue)
+			l.gathered()
 			l.want(state.PhaseImplementing, state.JobLaunch)
 		})
 	}
@@ -138,6 +140,7 @@ func TestRunThatAskedIsStopped(t *testing.T) {
 	l.do(event.Event{Payload: event.NewDue(state.DueQuestion, run)})
 	l.want(state.PhaseAwaitingAnswer)
 	l.comment(state.VerbMessage)
+	l.gathered()
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	if l.task.Run.Attempt != 1 {
 		t.Errorf("got attempt %d, want the question not counted as a failure", l.task.Run.Attempt)

@@ -33,6 +33,10 @@ func TestRetryAfterGateRefusal(t *testing.T) {
 			})
 			l.want(state.PhaseAwaitingAnswer, state.JobPost)
 			jobs := l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 70, Body: "go on", Mention: true}, Orders: []state.Order{tc.order}}})
+			if tc.order.Verb == state.VerbMessage {
+				l.gathered()
+				jobs = l.jobs
+			}
 			found := false
 			for _, j := range jobs {
 				found = found || j.Kind == tc.want

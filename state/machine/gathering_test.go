@@ -259,3 +259,85 @@ func TestPlanCannotStay(t *testing.T) {
 	l.end(state.RunResult{Outcome: state.OutcomeUnchanged})
 	l.want(state.PhaseInterrupted)
 }
+
+// TestCommentsOnAQuestion: an answer continues the work. A question in return and chatter leave the agent's question open;
+// remarks that are no answer start nothing.
+func TestCommentsOnAQuestion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		said  state.Comment
+		by    state.Person
+		res   state.RunResult
+		phase state.Phase
+		posts []string
+	}{
+		"an answer":         {state.Comment{Body: "The blue one."}, colleague, state.RunResult{Outcome: state.OutcomeDone}, state.PhaseImplementing, nil},
+		"a +1":              {state.Comment{Body: "+1", Remark: state.RemarkReaction}, writer, state.RunResult{Outcome: state.OutcomeDone}, state.PhaseImplementing, nil},
+		"an ok":             {state.Comment{Body: "ok", Remark: state.RemarkApproving}, writer, state.RunResult{Outcome: state.OutcomeDone}, state.PhaseImplementing, nil},
+		"asks back":         {state.Comment{Body: "Which are there?"}, writer, state.RunResult{Outcome: state.OutcomeAnswered, Text: "Two."}, state.PhaseAwaitingAnswer, []string{"answered"}},
+		"not about it":      {state.Comment{Body: "I am on vacation."}, colleague, state.RunResult{Outcome: state.OutcomeUnchanged}, state.PhaseAwaitingAnswer, []string{"+1"}},
+		"thanks":            {state.Comment{Body: "Thanks!", Remark: state.RemarkThanks}, writer, state.RunResult{}, "", nil},
+		"to somebody else":  {state.Comment{Body: "@grace?", Remark: state.RemarkToOthers}, writer, state.RunResult{}, "", nil},
+		"thanks, to errand": {state.Comment{Body: "Thanks!", Remark: state.RemarkThanks, Mention: true}, writer, state.RunResult{}, "", []string{"+1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.implementing()
+			l.end(state.RunResult{Outcome: state.OutcomeQuestion, Question: "Which?"})
+			l.do(event.Event{Payload: event.Posted{Comment: state.Posted{ID: 33, At: l.now}, Post: &state.Post{Kind: state.PostQuestion}}})
+			l.said(50, c.by, c.said)
+			l.want(state.PhaseAwaitingAnswer)
+			if c.phase == "" {
+				if got := l.posted(); !slices.Equal(got, c.posts) || l.task.Gathering != nil || l.task.Question == nil {
+					t.Errorf("got posts %v, gathering %v, question %v", got, l.task.Gathering, l.task.Question)
+				}
+				return
+			}
+			l.gathered()
+			l.want(state.PhaseImplementing, state.JobLaunch)
+			l.launch()
+			l.end(c.res)
+			l.want(c.phase)
+			if c.phase == state.PhaseImplementing {
+				if l.want(c.phase, state.JobCollect); l.task.Asked != nil {
+					t.Errorf("got the answered question %v kept", l.task.Asked)
+				}
+				return
+			}
+			if got := l.posted(); !slices.Equal(got, c.posts) {
+				t.Errorf("got posts %v, want %v", got, c.posts)
+			}
+			if q := l.task.Question; q == nil || q.Text != "Which?" || q.Comment != 33 || l.task.Resume != state.PhaseImplementing || len(l.task.Feedback) != 0 {
+				t.Errorf("got question %+v, resume %s, feedback %v", q, l.task.Resume, l.task.Feedback)
+			}
+			l.said(51, writer, state.Comment{Body: "The blue one."})
+			l.gathered()
+			l.want(state.PhaseImplementing, state.JobLaunch)
+		})
+	}
+}
+
+// TestQuestionAboutComments: a run that considers comments on a plan may ask; the comments stay until they are answered.
+func TestQuestionAboutComments(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPreliminary()
+	l.said(50, writer, state.Comment{Body: "Use the other one."})
+	l.gathered()
+	l.launch()
+	l.end(state.RunResult{Outcome: state.OutcomeQuestion, Question: "Which?"})
+	l.want(state.PhaseAwaitingAnswer)
+	l.said(51, colleague, state.Comment{Body: "Oh, never mind."})
+	l.gathered()
+	l.want(state.PhasePreliminaryPlanning, state.JobLaunch)
+	l.launch()
+	if len(l.task.Feedback) != 2 {
+		t.Errorf("got feedback %v, want both comments", l.task.Feedback)
+	}
+	l.end(state.RunResult{Outcome: state.OutcomeUnchanged})
+	l.want(state.PhaseAwaitingPreliminaryApproval)
+	if got := l.posted(); !slices.Equal(got, []string{"+1", "+1"}) || len(l.task.Feedback) != 0 || !l.task.NewestPlan().Open() {
+		t.Errorf("got posts %v, feedback %v", got, l.task.Feedback)
+	}
+}

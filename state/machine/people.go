@@ -170,7 +170,7 @@ func replan(c *change) {
 	if c.e.Issue() != nil {
 		c.freeze()
 	}
-	c.t.Frozen.Changed, c.t.Waiting = nil, nil
+	c.t.Frozen.Changed, c.t.Waiting, c.t.Asked = nil, nil, nil
 	if c.o.Text != "" { // the request's reason, which GitHub may not list yet when the discussion is read
 		keepComment(c)
 	}

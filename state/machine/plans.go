@@ -245,7 +245,15 @@ func endWithReport(c *change) {
 	}[c.t.Outcome]})
 }
 
-// postAgentQuestion posts the agent's question. The feedback for a building run is kept until the work is published.
+// removeReadFeedback removes the feedback of a planning run that asks a question: the agent's session contains it. Comments on
+// a plan that still waits are kept until they are answered, as is the feedback for a building run until the work is published.
+func (c *change) removeReadFeedback(kind state.RunKind, run string) {
+	if (kind == state.RunPreliminary || kind == state.RunPlan) && c.t.ConsideredPlan() == nil {
+		c.removeAnsweredFeedback(run)
+	}
+}
+
+// postAgentQuestion posts the agent's question.
 func postAgentQuestion(c *change) {
 	text := firstNonEmpty(c.result.Question, c.result.Summary, c.result.Text)
 	run, kind := c.t.Run.ID, c.t.Run.Kind
@@ -254,9 +262,7 @@ func postAgentQuestion(c *change) {
 		options = conclusion.Options
 	}
 	closeRun(c)
-	if kind == state.RunPreliminary || kind == state.RunPlan {
-		c.removeAnsweredFeedback(run)
-	}
+	c.removeReadFeedback(kind, run)
 	c.askQuestion(state.Question{Text: text, Kind: state.AskAgent, Options: options})
 }
 
@@ -286,7 +292,7 @@ func (c *change) personToNotify() state.Person {
 	return c.t.Trigger.By
 }
 
-// applyAnswer continues with a person's answer.
+// applyAnswer continues with a person's answer. Comments on a question whose answer an agent reads are gathered first.
 func applyAnswer(c *change) {
 	q := c.t.Question
 	keepComment(c)
@@ -294,14 +300,73 @@ func applyAnswer(c *change) {
 	if q != nil {
 		last := &c.t.Feedback[len(c.t.Feedback)-1]
 		last.Kind = state.FeedbackAnswer
+		if isReadByAgent(q) {
+			extendGathering(c)
+			return
+		}
 		switch q.Kind {
 		case state.AskExisting:
 			c.t.Context.Cleared = true
-		case state.AskRefused, state.AskNoChange:
-			c.t.Step = state.StepRun // the agent must act on it
 		}
 	}
 	c.resumePhase("@" + c.e.By.Login + " answered")
+}
+
+// isReadByAgent reports whether comments on a question are passed to an agent, which then acts on them.
+func isReadByAgent(q *state.Question) bool {
+	return q.Kind == state.AskAgent || q.Kind == state.AskRefused || q.Kind == state.AskNoChange
+}
+
+// considerAnswers has the agent read the gathered comments on the open question. Without any left, it stays open.
+func considerAnswers(c *change) {
+	applyReread(c)
+	by := ""
+	for _, f := range c.pendingFeedback() {
+		if f.Kind == "answer" {
+			by = f.By.Login
+		}
+	}
+	q := c.t.Question
+	if by == "" || q == nil {
+		c.t.Gathering = nil
+		return
+	}
+	if q.Kind != state.AskAgent {
+		c.t.Step = state.StepRun // the agent must act on it
+	}
+	c.resumePhase("@" + by + " commented on the question")
+	if q.Kind == state.AskAgent && c.t.ConsideredPlan() == nil {
+		c.t.Asked = q
+	}
+}
+
+// leavesQuestion reports whether a run that read comments on its question keeps the question open.
+func leavesQuestion(c *change) bool {
+	return c.t.Asked != nil && c.result.Class == state.RunSucceeded &&
+		(c.result.Outcome == state.OutcomeAnswered || c.result.Outcome == state.OutcomeUnchanged)
+}
+
+// reopenQuestion waits for an answer to the same question again.
+func reopenQuestion(c *change) {
+	q, run, res, phase, step := c.t.Asked, c.t.Run.ID, *c.result, c.t.Phase, c.t.Step
+	closeRun(c)
+	answerComments(c, run, res)
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
+		if f.TakenBy != run || f.Kind != "answer" {
+			return false
+		}
+		c.t.SeenIDs = appendBounded(c.t.SeenIDs, f.ID, maxTrustedSeenIDs)
+		moveToDiscussion(c, f)
+		return true
+	})
+	c.enterPhase(state.PhaseAwaitingAnswer, "the question is still open")
+	c.t.Resume, c.t.Step, c.t.Question, c.t.Waiting = phase, step, q, nil
+	for i := range c.t.Feedback {
+		if f := &c.t.Feedback[i]; f.TakenBy == "" && f.Kind == "comment" { // it came while the agent read the others
+			f.Kind = "answer"
+			extendGathering(c)
+		}
+	}
 }
 
 // answersTicketKey reports whether a person names the ticket key that errand asked for.

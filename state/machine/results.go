@@ -202,7 +202,7 @@ func correctConclusion(c *change) {
 		res.Outcome = state.OutcomeBuild
 	}
 	if res == nil || !isActiveRun(c) || isRunStopping(c) || res.Class != state.RunSucceeded || res.Broken != "" ||
-		res.Outcome != state.OutcomeAnswered && res.Outcome != state.OutcomeUnchanged || leavesPlan(c) {
+		res.Outcome != state.OutcomeAnswered && res.Outcome != state.OutcomeUnchanged || leavesPlan(c) || leavesQuestion(c) {
 		return
 	}
 	kind := state.PlanThorough

@@ -144,6 +144,9 @@ func closeRun(c *change) {
 		r.CheckSummary = state.SummarizeChecks(res.Checks)
 	}
 	r.Doing, r.Calls, r.Conclusion = "", nil, nil
+	if res.Class == state.RunSucceeded && res.Broken == "" && r.Kind != state.RunCheck {
+		c.t.Asked = nil
+	}
 	dropRepairedText(c, r, res.Text)
 	storeReportedCost(c, r, res.Money)
 	if !r.Started.IsZero() && r.Ended.After(r.Started) {

@@ -297,8 +297,8 @@ var commandRows = []Row{
 	},
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindCommented, Verb: state.VerbMessage,
-		To: working, do: applyAnswer,
-		Doc: "the answer: the task continues",
+		To: append([]state.Phase{Same}, working...), do: applyAnswer,
+		Doc: "the answer: the task continues; comments that an agent reads are gathered first",
 	},
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindCommented,
@@ -306,8 +306,8 @@ var commandRows = []Row{
 		when: func(c *change) bool {
 			return !c.e.Comment().OnPR && (c.t.Question == nil || c.t.Question.Kind != state.AskStopped)
 		},
-		To: working, do: applyAnswer,
-		Doc: "the answer: the task continues",
+		To: append([]state.Phase{Same}, working...), do: applyAnswer,
+		Doc: "the answer: the task continues; comments that an agent reads are gathered first",
 	},
 	{
 		From: []state.Phase{state.PhasePROpen}, On: event.KindCommented, Verb: state.VerbMessage,

@@ -110,6 +110,12 @@ var runRows = []Row{
 	},
 	{
 		From: running, On: event.KindRunEnded,
+		If: "it read comments on its question and leaves the question open", when: ifActiveRun(leavesQuestion),
+		To: []state.Phase{state.PhaseAwaitingAnswer}, do: reopenQuestion,
+		Doc: "the answer, if there is one, is posted, else 👀 becomes 👍; the question waits for an answer again",
+	},
+	{
+		From: running, On: event.KindRunEnded,
 		If: "it asks a question", when: ifActiveRun(asksQuestion),
 		To: []state.Phase{state.PhaseAwaitingAnswer}, do: postAgentQuestion,
 		Doc: "the question is posted",

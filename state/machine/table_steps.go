@@ -119,6 +119,18 @@ var stepRows = []Row{
 		Doc: "continues automatically",
 	},
 	{
+		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindDue,
+		If: "comments, but more have come since", when: all(isDue(state.DueComments), stillGathers),
+		To: same, do: func(c *change) { c.scheduleDue(state.DueComments, "", c.t.Gathering.Until) },
+		Doc: "gathered a while longer",
+	},
+	{
+		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindDue,
+		If: "comments", when: all(isDue(state.DueComments), func(c *change) bool { return c.t.Gathering != nil }),
+		To: append([]state.Phase{Same}, running...), do: considerAnswers,
+		Doc: "the agent reads the comments as they are now; without any, the question stays open",
+	},
+	{
 		From: awaiting, On: event.KindDue,
 		If: "comments, but more have come since", when: all(isDue(state.DueComments), stillGathers),
 		To: same, do: func(c *change) { c.scheduleDue(state.DueComments, "", c.t.Gathering.Until) },

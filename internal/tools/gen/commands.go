@@ -22,12 +22,14 @@ const commandsTail = `
 On the issue and on its pull request alike, a comment that begins by addressing somebody else (` + "`@grace what do you think?`" + `), or that consists of thanks,
 an emoji or a bare +1, starts nothing.
 
-While a plan waits for approval, errand marks every other comment by a person with write access with 👀, gathers comments until a minute has passed without
-another one (five minutes at most), reads them again, and passes them to the planning agent's session. The agent ends in one of three ways:
+While a plan waits for approval or a question of the agent is open, errand marks every other comment by a person with write access with 👀, gathers comments until a minute has passed without
+another one (five minutes at most), reads them again, and passes them to the agent's session. For a plan, the agent ends in one of three ways:
 
 - It makes a new revision of the plan.
 - It answers. The plan stays as it is and can still be approved.
 - It changes nothing: 👀 becomes 👍. Only a comment that begins with ` + "`@errand`" + ` gets an answer even then.
+
+Comments on an open question are read in the same way: one may answer it, ask something back, or change nothing, and then the question stays open.
 
 An approval that arrives meanwhile is held. If the plan stays as it is, it is checked again and counts; if there is a new revision, a comment says that the approval
 does not count. "LGTM" or "ok, go ahead" alone approves nothing: errand answers once per revision how to approve.

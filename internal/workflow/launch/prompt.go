@@ -26,6 +26,9 @@ func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Works
 	}
 	s.promptPlans(t, &d)
 	d.Considers = t.ConsideredPlan() != nil
+	if t.Asked != nil {
+		d.Asked = step.Shown(t.Asked.Text, s.Redact)
+	}
 	newest := t.NewestPlan()
 	d.Shown = newest != nil && newest.Publish != nil && newest.Superseded && t.Work != nil && l.Root == "" // else they went with their VM
 	s.promptDiscussion(t, &d)
