@@ -287,4 +287,12 @@ func TestReact(t *testing.T) {
 			t.Errorf("%d reactions of the App on the %s", count(), target.Kind)
 		}
 	}
+	for range 2 { // sam's reaction stays
+		if err := w.Forge.Unreact(t.Context(), w.Repo, forge.Target{Kind: forge.TargetComment, ID: c.ID}, "eyes"); err != nil {
+			t.Fatal(err)
+		}
+		if got := forgetest.Must(w.As("octo").Issue(forgetest.FullName, n))(t).Comments[0].Reactions; len(got) != 1 || got[0].User != "sam" {
+			t.Errorf("got reactions %v, want sam's only", got)
+		}
+	}
 }
