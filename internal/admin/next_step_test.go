@@ -31,7 +31,7 @@ func TestPageAndCommentAgree(t *testing.T) {
 		page, comment string
 	}{
 		"a condition": {phase(state.PhaseQueued, func(t *state.Task) { t.Waiting = &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by #3"} }),
-			state.AwaitedCondition, "Waits for other issues", "Blocked by #3"},
+			state.AwaitedCondition, "Waits for other issues", "blocked by #3"},
 		"a run":        {phase(state.PhaseImplementing, none), state.AwaitedRun, "Continues automatically.", "Nothing for you to do right now."},
 		"a resumption": {phase(state.PhaseInterrupted, none), state.AwaitedResumption, "Continues automatically later.", "continues automatically"},
 		"a posting":    {plan(state.Plan{Revision: 1}), state.AwaitedPosting, "about to be posted", "about to be posted"},
