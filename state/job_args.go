@@ -13,6 +13,7 @@ type Reaction string
 const (
 	ReactionEyes     Reaction = "eyes"     // 👀: errand has read it and acts on it
 	ReactionConfused Reaction = "confused" // 😕: errand does not act on it
+	ReactionThumbsUp Reaction = "+1"       // 👍: errand has considered it; nothing was to be done
 )
 
 // JobArgs are the arguments of a job. The comments name the kinds of jobs that use a field; the others leave it empty. In

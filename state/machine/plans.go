@@ -322,7 +322,7 @@ func considerAnswers(c *change) {
 	applyReread(c)
 	by := ""
 	for _, f := range c.pendingFeedback() {
-		if f.Kind == "answer" {
+		if f.Kind == state.FeedbackAnswer {
 			by = f.By.Login
 		}
 	}
@@ -362,7 +362,7 @@ func reopenQuestion(c *change) {
 	c.enterPhase(state.PhaseAwaitingAnswer, "the question is still open")
 	c.t.Resume, c.t.Step, c.t.Question, c.t.Waiting = phase, step, q, nil
 	for i := range c.t.Feedback {
-		if f := &c.t.Feedback[i]; f.TakenBy == "" && f.Kind == "comment" { // it came while the agent read the others
+		if f := &c.t.Feedback[i]; f.TakenBy == "" && f.Kind == state.FeedbackComment { // it came while the agent read the others
 			f.Kind = "answer"
 			extendGathering(c)
 		}

@@ -190,7 +190,7 @@ func (c *change) approveComment(id string) {
 		return
 	}
 	j := c.job(state.JobReact, state.LaneTalk, "react-+1-"+id)
-	j.Args = state.JobArgs{Comment: n, Reaction: "+1", Replaces: "eyes"}
+	j.Args = state.JobArgs{Comment: n, Reaction: state.ReactionThumbsUp, Replaces: state.ReactionEyes}
 	c.enqueue(j)
 }
 

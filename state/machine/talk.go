@@ -197,7 +197,7 @@ func isApprovingRemark(c *change) bool { return c.e.Comment().Remark == state.Re
 
 // acknowledgeRemark gives a remark that mentions errand a 👍.
 func acknowledgeRemark(c *change) {
-	c.react("+1")
+	c.react(state.ReactionThumbsUp)
 	if !c.e.Comment().OnPR {
 		keepInDiscussion(c)
 	}
@@ -218,7 +218,7 @@ func replyHowToApprove(c *change) {
 // gatherPlanComment stores a comment on a waiting plan, and waits for more before the agent considers them.
 func gatherPlanComment(c *change) {
 	keepComment(c)
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	extendGathering(c)
 }
 
