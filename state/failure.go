@@ -43,3 +43,13 @@ type Failure struct {
 	Key          string    `json:"key,omitempty"`
 	UnknownSince time.Time `json:"doubt,omitzero"`
 }
+
+// End is the end or the failure of a task. Reason and Hint are sentences for people.
+type End struct {
+	Reason string       `json:"reason"`
+	Hint   string       `json:"hint,omitempty"`
+	Class  FailureClass `json:"class,omitempty"`
+	At     time.Time    `json:"at"`
+	// Acted is the time of the person's action that ended the task, by GitHub's clock; zero if it ended otherwise.
+	Acted time.Time `json:"acted,omitzero"`
+}

@@ -342,16 +342,6 @@ type PhaseChange struct {
 	Reason string    `json:"why"`
 }
 
-// End is the end or the failure of a task. Reason and Hint are sentences for people.
-type End struct {
-	Reason string       `json:"reason"`
-	Hint   string       `json:"hint,omitempty"`
-	Class  FailureClass `json:"class,omitempty"`
-	At     time.Time    `json:"at"`
-	// Acted is the time of the person's action that ended the task, by GitHub's clock; zero if it ended otherwise.
-	Acted time.Time `json:"acted,omitzero"`
-}
-
 // Ended reports whether the task is over for good.
 func (t *Task) Ended() bool { return t.Phase == PhaseDone || t.Phase == PhaseCancelled }
 

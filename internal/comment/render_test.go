@@ -37,7 +37,7 @@ func everything() map[string]said {
 		"question/key":        {planned(), state.Post{Kind: state.PostQuestion, Reason: state.AskKey, By: writer, Text: "The pattern is `[A-Z]+-[0-9]+`"}},
 		"question/stopped":    {with(implementing), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: writer}},
 		"refused":             {with(implementing), state.Post{Kind: state.PostRefused, By: writer, Refusals: someRefusals()}},
-		"answered":            {planned(), state.Post{Kind: state.PostAnswered, Text: "It costs about **$2**.\n```\ntail @octocat"}},
+		"answered":            {planned(), state.Post{Kind: state.PostAnswered, Text: "It takes about **two** days.\n```\ntail @octocat"}},
 		"answered_noted":      {planned(), state.Post{Kind: state.PostAnswered}},
 		"report":              {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeReport), By: writer, Text: "# Answer\n\nIt is **42**.\n```\nopen"}},
 		"already_fixed":       {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeAlreadyFixed), Text: "Fixed in `abc`."}},

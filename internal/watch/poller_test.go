@@ -234,7 +234,9 @@ func TestNewestRevisionsArePolled(t *testing.T) {
 		l, g := newLife(t), &fakeReactions{}
 		l.waits(task, 7, 100, "IC_1")
 		for n, node := range []string{"IC_2", "IC_3"} {
-			revised := l.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: int64(n + 1), Body: "Not so."}}})
+			l.happen(event.Event{By: ada, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: int64(n + 1), Body: "Not so."}}})
+			advance(2 * time.Minute) // the comments are gathered
+			revised := l.happen(event.Event{Payload: event.Due{For: state.DueComments}})
 			l.planned(l.launched(revised), int64(101+n), node)
 		}
 		l.queued(state.TaskKey{Repo: 70, Issue: 2}, 7, "assigned")

@@ -37,7 +37,7 @@ func TestReopen(t *testing.T) {
 			return err
 		}, "", "does not let"},
 		"the branch cannot be created": {func(w *workflowtest.World, n int) error {
-			w.MustFault(simgithub.Fault{Method: "POST", Path: "/graphql$", Status: 403, Count: 9})
+			w.MustFault(simgithub.Fault{Method: "POST", Path: "/graphql updateRefs", Status: 403, Count: 9})
 			return errors.Join(closed(w, n), gone(w, n))
 		}, "", "cannot be restored"},
 	} {
@@ -51,7 +51,7 @@ func TestReopen(t *testing.T) {
 				e, err := w.Try(state.JobReopen)
 				if c.reason != "" {
 					if got := step.ProblemOf(err); !got.Permanent || !strings.Contains(got.Reason, c.reason) || got.Hint == "" {
-						t.Errorf("got error %v, reason %q, hint %q", err, got.Reason, got.Hint)
+						t.Errorf("got event %+v, error %v, reason %q, hint %q", e, err, got.Reason, got.Hint)
 					}
 					return
 				}
