@@ -52,6 +52,8 @@ type Plan struct {
 
 	// Stale is the reason why this revision can never be approved again, one of the Stale… constants; empty while it can.
 	Stale string `json:"stale,omitempty"`
+	// Reminded is set when people were reminded of this revision, which happens once.
+	Reminded bool `json:"reminded,omitempty"`
 	// Superseded is set when a newer revision is being made or was posted.
 	Superseded bool `json:"superseded,omitempty"`
 }

@@ -194,7 +194,7 @@ func (a api) EditComment(ctx context.Context, _ forge.Repo, id int64, words stri
 }
 
 func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error) {
-	return read(ctx, a, "find comments", func() (out []forge.Comment, err error) {
+	out, err := read(ctx, a, "find comments", func() (out []forge.Comment, err error) {
 		if a.issues[number] == nil {
 			return nil, notFound("find")
 		}
@@ -207,6 +207,10 @@ func (a api) FindComments(ctx context.Context, _ forge.Repo, number int, marker 
 		}
 		return out, nil
 	})
+	if refusal(err) != nil { // the comment is not posted without the search
+		a.w.model.barred = append(a.w.model.barred, markOf(marker))
+	}
+	return out, err
 }
 
 func (a api) DeleteComment(ctx context.Context, _ forge.Repo, id int64) error {

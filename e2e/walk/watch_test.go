@@ -108,8 +108,8 @@ func (m *model) checkBegin(t *state.Task, before *life) {
 		w.fatalf("end: life %d of task %s began without a writer's action since the end of the last one", t.Gen, t.Key)
 		return
 	}
-	for _, g := range m.triggers { // earlier triggers cannot start a later life
-		if g.on == by.on && !g.at.After(by.at) {
+	for _, g := range m.triggers { // earlier triggers cannot start a later life; another one at the same instant may be a restart
+		if g.on == by.on && (g == by || g.at.Before(by.at)) {
 			g.used = true
 		}
 	}

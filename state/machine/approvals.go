@@ -355,8 +355,11 @@ func removeApproval(c *change) {
 // conditionID returns the feedback ID of an approval's condition.
 func conditionID(a state.Approval) string { return "with:" + a.Hash }
 
-// postReminder posts a reminder that a plan is not approved yet.
+func isReminded(c *change) bool { return c.t.NewestPlan().Reminded }
+
+// postReminder posts the only reminder that the newest revision is not approved yet.
 func postReminder(c *change) {
+	c.t.NewestPlan().Reminded = true
 	c.enqueuePost("remind-"+state.ShortHash(of[event.Due](c).Plan), state.Post{Kind: state.PostReminder, Hash: of[event.Due](c).Plan})
 }
 

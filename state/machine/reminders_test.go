@@ -31,6 +31,10 @@ func TestUnapprovedPlanIsRemindedAndExpires(t *testing.T) {
 	}
 	l.do(event.Event{Payload: event.NewDue("remind", hash)})
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
+	l.do(event.Event{Payload: event.NewDue("remind", hash)})
+	if len(l.jobs) != 0 {
+		t.Errorf("got jobs %v for a second reminder of the same revision, want none", kindsOf(l.jobs))
+	}
 	l.do(event.Event{Payload: event.NewDue("expire", hash)})
 	l.want(state.PhaseCancelled, state.JobPost, state.JobRelease)
 }

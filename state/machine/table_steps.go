@@ -150,7 +150,7 @@ var stepRows = []Row{
 	},
 	{
 		From: approving, On: event.KindDue,
-		If: "remind", when: all(isDue(state.DueRemind), isNewestPlan),
+		If: "remind", when: all(isDue(state.DueRemind), isNewestPlan, not(isReminded)),
 		To: same, do: postReminder,
 		Doc: "a reminder is posted",
 	},
