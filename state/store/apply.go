@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -177,52 +176,37 @@ func (s *Store) putTask(tx kv.Tx, before, after *state.Task) error {
 			return err
 		}
 	}
-	if err := indexPRs(tx, after.Key, prNumbers(before), prNumbers(after)); err != nil {
+	if err := indexPR(tx, after.Key, prNumber(before), prNumber(after)); err != nil {
 		return err
 	}
 	return s.codec.PutJSON(tx, taskKey(after.Key), after)
 }
 
-// indexPRs updates the index of pull requests.
-func indexPRs(tx kv.Tx, key state.TaskKey, before, after []int) error {
-	for _, n := range before {
-		if slices.Contains(after, n) {
-			continue
-		}
-		holder, err := tx.Get(prKey(key.Repo, n))
+// indexPR updates the index of pull requests; 0 means none.
+func indexPR(tx kv.Tx, key state.TaskKey, before, after int) error {
+	if before == after {
+		return nil
+	}
+	if before != 0 {
+		holder, err := tx.Get(prKey(key.Repo, before))
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return err
 		}
 		if string(holder) == key.String() { // otherwise another task has since adopted it
-			if err := tx.Delete(prKey(key.Repo, n)); err != nil {
+			if err := tx.Delete(prKey(key.Repo, before)); err != nil {
 				return err
 			}
 		}
 	}
-	for _, n := range after {
-		if slices.Contains(before, n) {
-			continue
-		}
-		if err := tx.Put(prKey(key.Repo, n), []byte(key.String())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// prNumbers returns the numbers of the task's pull request and of those that it replaced.
-func prNumbers(t *state.Task) []int {
-	if t == nil {
+	if after == 0 {
 		return nil
 	}
-	var list []int
-	if t.PR != nil {
-		list = append(list, t.PR.Number)
+	return tx.Put(prKey(key.Repo, after), []byte(key.String()))
+}
+
+func prNumber(t *state.Task) int {
+	if t == nil || t.PR == nil {
+		return 0
 	}
-	for _, r := range t.Replaced {
-		if r.Number != 0 {
-			list = append(list, r.Number)
-		}
-	}
-	return list
+	return t.PR.Number
 }

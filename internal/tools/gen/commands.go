@@ -55,17 +55,6 @@ errand read them, for example while it was down, are not executed either, and a 
 
 Assign the issue to the machine user in ` + "`trigger.assignee`" + `, add the label in ` + "`trigger.label`" + `, or write ` + "`@errand`" + ` in a
 comment. ` + "`base: NAME`" + ` in that comment starts from another branch. Removing the assignment or the label cancels the task.
-
-An issue has at most one open pull request by errand. A new trigger after the end of a task continues its pull request if that is open, or was
-closed without a merge in the last 14 days: with its branch, plan, review rounds and costs so far, and the comments and reviews written
-meanwhile. ` + "`restart`" + ` begins again without it: errand closes the pull request with a link to the new work, and closes it again if somebody
-reopens it.
-
-## Closing a pull request
-
-A closed pull request that was not merged parks its task for 14 days (` + "`keep.asleep`" + `): a running agent is stopped, its work is saved, and the VM
-is deleted. Reopening it resumes the task, with the review round that was under way. ` + "`retry`" + `, a message to errand, or another trigger has errand
-reopen it; errand first restores a branch that was deleted. After 14 days the task is canceled.
 `
 
 // commands returns docs/commands.md.
