@@ -17,6 +17,12 @@ var commandRows = []Row{
 	},
 	{
 		On: event.KindCommented, Verb: state.VerbMessage,
+		If: "by a writer, on an issue, only thanks, an emoji or a bare +1", when: all(isAuthorized, isOnIssue, startsNothing),
+		To: same, do: acknowledgeRemark,
+		Doc: "it gets a 👍; nothing starts",
+	},
+	{
+		On: event.KindCommented, Verb: state.VerbMessage,
 		If: "by a writer, on an issue", when: all(isAuthorized, isOnIssue),
 		To: []state.Phase{state.PhaseQueued}, do: beginTask,
 		Doc: "a mention starts the task",
@@ -71,6 +77,12 @@ var commandRows = []Row{
 		From: ended, On: event.KindCommented, Verb: state.VerbPlan,
 		To: same, do: replyToEndedTask,
 		Doc: "😕, and, once, a reply that the task has ended and how to start again",
+	},
+	{
+		From: ended, On: event.KindCommented, Verb: state.VerbMessage,
+		If: "it consists of thanks, an emoji or a bare +1", when: startsNothing,
+		To: same, do: acknowledgeRemark,
+		Doc: "it gets a 👍; nothing starts",
 	},
 	{
 		From: ended, On: event.KindCommented, Verb: state.VerbMessage,

@@ -185,9 +185,9 @@ func startsNothing(c *change) bool {
 	case state.RemarkToOthers, state.RemarkThanks:
 		return true
 	case state.RemarkReaction:
-		return c.t.Phase != state.PhaseAwaitingAnswer
+		return c.t == nil || c.t.Phase != state.PhaseAwaitingAnswer
 	case state.RemarkApproving:
-		return c.t.Phase == state.PhasePROpen || slices.Contains(building, c.t.Phase)
+		return c.t != nil && (c.t.Phase == state.PhasePROpen || slices.Contains(building, c.t.Phase))
 	}
 	return false
 }
@@ -198,7 +198,7 @@ func isApprovingRemark(c *change) bool { return c.e.Comment().Remark == state.Re
 // acknowledgeRemark gives a remark that mentions errand a 👍.
 func acknowledgeRemark(c *change) {
 	c.react(state.ReactionThumbsUp)
-	if !c.e.Comment().OnPR {
+	if c.t != nil && !c.t.Ended() && !c.e.Comment().OnPR {
 		keepInDiscussion(c)
 	}
 }
