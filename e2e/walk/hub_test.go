@@ -74,7 +74,6 @@ type issue struct {
 	eyes     time.Time // errand's 👀
 	hidden   []span    // from the sweeps
 	pull     *pull
-	touched  time.Time // when the pull request was last reopened
 }
 
 // text is one version of an issue's text.
@@ -131,8 +130,7 @@ type pull struct {
 	title      string
 	open       bool
 	merged     bool
-	closedHead string // the head when it was closed
-	unknown    bool   // merged for the store although closed by a person: continuing opens another one
+	unknown    bool // merged for the store although closed by a person: continuing opens another one
 	mergedBy   *account
 	threads    []*thread
 	reviews    []forge.Review

@@ -19,7 +19,6 @@ const (
 	KindThumb            Kind = "thumb"
 	KindReviewed         Kind = "reviewed"
 	KindPRClosed         Kind = "pr_closed"
-	KindPRReopened       Kind = "pr_reopened"
 	KindPushed           Kind = "pushed"
 	KindChecksChanged    Kind = "checks_changed"
 	KindConditionChanged Kind = "poked"
@@ -75,7 +74,6 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindThumb:            decode[Thumb],
 	KindReviewed:         decode[Reviewed],
 	KindPRClosed:         decode[PRClosed],
-	KindPRReopened:       decode[PRReopened],
 	KindPushed:           decode[Pushed],
 	KindChecksChanged:    decode[ChecksChanged],
 	KindConditionChanged: decode[ConditionChanged],
@@ -148,9 +146,6 @@ func (Reviewed) Kind() Kind { return KindReviewed }
 
 // Kind returns [KindPRClosed].
 func (PRClosed) Kind() Kind { return KindPRClosed }
-
-// Kind returns [KindPRReopened].
-func (PRReopened) Kind() Kind { return KindPRReopened }
 
 // Kind returns [KindPushed].
 func (Pushed) Kind() Kind { return KindPushed }
