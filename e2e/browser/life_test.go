@@ -191,12 +191,12 @@ func (l *life) approve() {
 func (l *life) merge() {
 	l.b.click(thing{Kind: "button", Name: "Merge"})
 	l.b.reads("merged this with")
-	l.b.reads("the task is done.")
 }
 
 func (l *life) seeEnd() {
 	l.b.click(thing{Kind: "link", Name: "Slugs end in a hyphen", In: "aside"})
 	l.b.await("the issue closed", "document.querySelector('.title .state').textContent === 'Closed'")
+	l.b.reads("the task is done.")
 	l.b.await("the status that it is done", "[...document.querySelectorAll('.talk h3')].some((e) => flat(e.textContent) === 'Done')")
 	l.log.front()
 	l.log.open(l.w.URL+"/status", 200)
