@@ -34,6 +34,7 @@ const timingYAML = `timing:
 func timing() server.Timing {
 	t := server.DefaultTiming()
 	t.PollGap, t.ProgressEvery = 30*time.Millisecond, 300*time.Millisecond
+	t.GatherTalk, t.GatherMax = 150*time.Millisecond, time.Second
 	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 2000, time.Millisecond, time.Millisecond
 	return t
 }
@@ -42,7 +43,6 @@ func timing() server.Timing {
 func (s *script) quicken() {
 	s.settings += "  gather: 60ms\n"
 	t := &s.timing
-	t.GatherTalk, t.GatherMax = 150*time.Millisecond, time.Second
 	t.StatusGap, t.Settle, t.Backoff, t.Recheck, t.JobRetry = 500*time.Millisecond, 0, 150*time.Millisecond, 150*time.Millisecond, 100*time.Millisecond
 }
 
