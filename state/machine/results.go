@@ -194,8 +194,9 @@ func (c *change) approveComment(id string) {
 	c.enqueue(j)
 }
 
-// correctConclusion turns a revision into a plan like any other. It also turns a conclusion about comments into a plan where no revision can stay as it is: the last one's text
-// becomes the new revision, because the issue or its comment was edited meanwhile. An answer is posted all the same.
+// correctConclusion turns a revision into a plan like any other. It also turns a conclusion about comments into a plan if
+// the issue, or the comment with the revision, was edited meanwhile: the text of the last revision becomes the new one.
+// An answer is posted in any case.
 func correctConclusion(c *change) {
 	res := c.result
 	if res != nil && res.Outcome == state.OutcomeRevised {

@@ -16,7 +16,7 @@ const maxRemark = 400
 // bot's name in mentions.
 //
 // A text that contains anything besides known phrases is a message, and so is every question. A text that begins with the
-// mention of somebody else is addressed to that person, whatever follows. The text may be untrusted: the time is bounded.
+// mention of somebody else is addressed to that person. The text may be untrusted, so the time is bounded.
 func ClassifyRemark(text, slug string) state.Remark {
 	text = strings.TrimSpace(text)
 	if addressesOthers(text, slug) {
@@ -185,7 +185,7 @@ func isNameRune(r rune) bool {
 const maxAddressees = 50
 
 // addressesOthers reports whether a text begins by addressing people other than the bot: a greeting or "cc", if any, then
-// their mentions. "@grace is right" talks about a person and addresses nobody.
+// their mentions. "@grace is right" is about a person and does not address her.
 func addressesOthers(text, slug string) bool {
 	rest := strings.TrimLeft(text, "/ ")
 	for _, word := range []string{"hi", "hey", "hello", "cc", "ping", "fyi"} {
