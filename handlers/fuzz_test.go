@@ -139,7 +139,7 @@ func checkActor(t *testing.T, e event.Event, w wire) {
 	if len(event.Of[event.Commented](e).Orders) > 0 && (e.Kind() != event.KindCommented || w.Action != "created" || w.Sender.ID == 99 || !strings.Contains(strings.ToLower(w.Comment.Body), "@errand")) {
 		t.Errorf("got orders %+v from %+v, want none", event.Of[event.Commented](e).Orders, w)
 	}
-	if (e.Candidate() != nil || event.Of[event.PlanEdited](e).Ticked) && (e.Kind() != event.KindPlanEdited || w.Action != "edited" || w.Comment.User.ID != 99 || w.Sender.ID == 99) {
+	if (e.Candidate() != nil || event.Of[event.CommentEdited](e).Ticked) && (e.Kind() != event.KindCommentEdited || w.Action != "edited" || w.Comment.User.ID != 99 || w.Sender.ID == 99) {
 		t.Errorf("got approval %+v from %+v, want none", e.Candidate(), w)
 	}
 	if e.Kind() == event.KindTriggered && w.Sender.ID == 99 {

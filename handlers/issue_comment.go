@@ -38,7 +38,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 	}
 	written := &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: onPR}
 	if e.GetAction() == "deleted" {
-		ev.Payload = event.PlanDeleted{Comment: written}
+		ev.Payload = event.CommentDeleted{Comment: written}
 		return []event.Event{ev}, "", nil
 	}
 	if c.GetUser().GetID() == m.cfg.BotID {
@@ -74,7 +74,7 @@ func (m *Mapper) ownCommentEdited(e *github.IssueCommentEvent, ev event.Event, w
 	}
 	edited := at(e.Comment.UpdatedAt)
 	only, ticked, box := comment.BoxTicked(*e.Changes.Body.From, written.Body)
-	edit := event.PlanEdited{Comment: written, OnlyBoxes: only, Ticked: ticked}
+	edit := event.CommentEdited{Comment: written, OnlyBoxes: only, Ticked: ticked}
 	if ticked {
 		edit.Candidate = &state.Candidate{
 			Comment:  written.ID,

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// FormatDuration formats a limit or an exact duration for people, in hours, minutes and seconds without those that are
-// zero: "3 h", "1 h 30 min", "45 s". Package internal/words formats durations that are only approximately known.
-func FormatDuration(d time.Duration) string {
+// DurationText formats a limit or an exact duration for people, in hours, minutes and seconds without those that are
+// zero: "3 h", "1 h 30 min", "45 s". Package internal/words formats durations that are measured, and
+// package internal/config those of the configuration.
+func DurationText(d time.Duration) string {
 	var parts []string
 	for _, unit := range []struct {
 		size   time.Duration

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestFormatDuration: units that are zero are left out, fractions of seconds are cut.
-func TestFormatDuration(t *testing.T) {
+// TestDurationText: units that are zero are left out, fractions of seconds are cut.
+func TestDurationText(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
 		0:                                 "0 s",
@@ -19,8 +19,8 @@ func TestFormatDuration(t *testing.T) {
 		2*time.Hour + 30*time.Minute:      "2 h 30 min",
 		time.Hour + 1500*time.Millisecond: "1 h 1 s",
 	} {
-		if got := FormatDuration(d); got != want {
-			t.Errorf("FormatDuration(%v): got %q, want %q", d, got, want)
+		if got := DurationText(d); got != want {
+			t.Errorf("DurationText(%v): got %q, want %q", d, got, want)
 		}
 	}
 }

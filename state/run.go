@@ -178,11 +178,18 @@ type CheckResult struct {
 	Tail     string        `json:"tail,omitempty"`
 }
 
+// The kinds of sandboxes, which are the VMs of the provider `local`.
+const (
+	SandboxBwrap  = "bwrap"
+	SandboxUserns = "userns"
+	SandboxPlain  = "plain" // without isolation from its host, whose network it has
+)
+
 // VM is the machine of a task, as the task knows it.
 type VM struct {
 	Name      string    `json:"name"`
 	Provider  string    `json:"provider"`
-	Kind      string    `json:"kind"` // bwrap, userns, plain; a server type of a cloud
+	Kind      string    `json:"kind"` // SandboxBwrap and so on; the server type of a cloud
 	Gen       int       `json:"gen"`  // grows with each VM of the task
 	CreatedAt time.Time `json:"created_at,omitzero"`
 	// Paid is the billed unit, counted from CreatedAt, such as an hour; zero for VMs that are free. MicroHour is its

@@ -21,7 +21,7 @@ var payloads = map[event.Kind][]string{
 	event.KindTriggered:   {"issue", "base"},
 	event.KindCommented:   {"comment", "orders", "left", "more", "issue", "base"},
 	event.KindIssueEdited: {"issue"},
-	event.KindPlanEdited:  {"comment", "ticked", "only_boxes", "candidate"},
+	event.KindCommentEdited:  {"comment", "ticked", "only_boxes", "candidate"},
 	event.KindThumb:       {"comment", "candidate"},
 	event.KindReviewed:    {"review"},
 }
@@ -68,7 +68,7 @@ func TestStoredEventsReadWhole(t *testing.T) {
 			if err := json.Unmarshal(data, &again); err != nil {
 				return err
 			}
-			if read.Event.Kind() == event.KindPlanEdited {
+			if read.Event.Kind() == event.KindCommentEdited {
 				delete(stored.Event, "issue") // 403b8aa stored the issue with every edit of a comment there; no transition reads it
 			}
 			if invented(stored.Event) {

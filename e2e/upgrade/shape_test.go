@@ -67,7 +67,7 @@ func (s shape) add(path string, t reflect.Type, tag string, within []reflect.Typ
 func (s shape) event(path, tag string, within []reflect.Type) {
 	s[path+".kind"] = reflect.TypeFor[event.Kind]()
 	s.fields(path, reflect.TypeFor[event.Event](), tag, within)
-	for _, p := range []event.Payload{event.Triggered{}, event.Commented{}, event.IssueEdited{}, event.PlanEdited{}, event.Thumb{}, event.Reviewed{}} {
+	for _, p := range []event.Payload{event.Triggered{}, event.Commented{}, event.IssueEdited{}, event.CommentEdited{}, event.Thumb{}, event.Reviewed{}} {
 		s.fields(path, reflect.TypeOf(p), tag, within)
 	}
 }

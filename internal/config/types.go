@@ -31,7 +31,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return days + d, nil
 }
 
-// FormatDuration formats a duration as ParseDuration reads it, in the largest units that fit: "14d", "1h30m".
+// FormatDuration writes a duration in the notation that ParseDuration reads, in the largest units that fit: "14d", "1h30m".
 func FormatDuration(d time.Duration) string {
 	var b strings.Builder
 	if days := d / (24 * time.Hour); days > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/naming"
+	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/settings"
 )
 
@@ -108,7 +109,7 @@ func (c Config) modelProblems(r *report) {
 }
 
 func (l Local) problems(r *report) {
-	r.unless(slices.Contains([]string{"auto", "bwrap", "userns", "plain"}, l.Kind), "local.kind", "%q: write auto, bwrap, userns or plain", l.Kind)
+	r.unless(slices.Contains([]string{"auto", state.SandboxBwrap, state.SandboxUserns, state.SandboxPlain}, l.Kind), "local.kind", "%q: write auto, bwrap, userns or plain", l.Kind)
 	for i, b := range l.Binds {
 		r.unless(filepath.IsAbs(b.Path), fmt.Sprintf("local.binds[%d].path", i), "%q: write a path that begins with /", b.Path)
 	}

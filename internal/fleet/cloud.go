@@ -104,6 +104,8 @@ type Image struct {
 // An Imager is a [Provider] that creates images of VMs. Images outlive their VMs. VMs and images are identified by ID.
 type Imager interface {
 	Provider
+	// SetupUser is the login with root's rights on a new VM, as which base images are baked.
+	SetupUser() string
 	// Image starts creating an image of a powered-off VM and returns it before it is ready. Unless spec.First is set,
 	// it adopts an existing image of that VM with exactly these labels. ErrBusy means that nothing was started.
 	Image(ctx context.Context, spec ImageSpec) (Image, error)

@@ -55,6 +55,8 @@ func (s *shop) Offers(context.Context) ([]fleet.Offer, error) {
 	return out, nil
 }
 
+func (s *shop) SetupUser() string { return "root" }
+
 func (s *shop) ImageMicroGBMonth(context.Context) (int64, error) { return 14_300, nil }
 
 func (s *shop) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {

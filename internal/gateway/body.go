@@ -107,7 +107,7 @@ func (b *requestBody) read(w http.ResponseWriter, r *http.Request) *denial {
 		d.rule = "memory"
 		return d
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		message := fmt.Sprintf("the request was not received within %s", state.FormatDuration(bodyTimeout))
+		message := fmt.Sprintf("the request was not received within %s", state.DurationText(bodyTimeout))
 		return &denial{status: http.StatusRequestTimeout, message: message}
 	}
 	return &denial{status: http.StatusBadRequest, message: "the request could not be read"}

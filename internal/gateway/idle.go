@@ -66,7 +66,7 @@ func (c *call) answerTimedOut(w http.ResponseWriter) {
 }
 
 func (c *call) timeoutMessage() string {
-	return fmt.Sprintf("the model's provider `%s` sent nothing for %s", c.provider, state.FormatDuration(c.g.idleTimeout()))
+	return fmt.Sprintf("the model's provider `%s` sent nothing for %s", c.provider, state.DurationText(c.g.idleTimeout()))
 }
 
 // watchIdle ends the answer when nothing of it is received for the idle timeout.

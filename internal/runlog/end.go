@@ -6,11 +6,14 @@ import (
 	"time"
 )
 
-// The classes of ends, as adapters judge them.
+// Class is how an adapter judges the end of a run.
+type Class string
+
+// The classes of ends.
 const (
-	ClassSuccess   = "success"
-	ClassRetryable = "retryable"
-	ClassFatal     = "fatal"
+	ClassSuccess   Class = "success"
+	ClassRetryable Class = "retryable"
+	ClassFatal     Class = "fatal"
 )
 
 // End is the last record of a run's transcript: its identity, usage and outcome. A transcript without it belongs to a
@@ -39,9 +42,8 @@ type End struct {
 	Cause  Cause  `json:"exit_cause"`
 	Code   int    `json:"exit_code"`
 	Signal string `json:"exit_signal,omitempty"`
-	// Class is success, retryable or fatal; Error is the status in a word, such as crashed, empty for a success;
-	// Message is one sentence for people.
-	Class   string `json:"exit_class"`
+	// Error is the status in a word, such as crashed, empty for a success; Message is one sentence for people.
+	Class   Class  `json:"exit_class"`
 	Error   string `json:"error_class,omitempty"`
 	Message string `json:"message,omitempty"`
 	// ProgramError is the agent program's own description of its failure, if it did not succeed.
@@ -59,7 +61,7 @@ func (e End) SameOutcome(other End) bool {
 
 // Words describes the outcome in one line, and adds the message on another.
 func (e End) Words() string {
-	words := []string{e.Class}
+	words := []string{string(e.Class)}
 	if e.Error != "" {
 		words = append(words, strings.ReplaceAll(e.Error, "_", " "))
 	}

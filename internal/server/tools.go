@@ -16,7 +16,6 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/cloudinit"
-	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/keyfile"
 	"github.com/errand-bot/errand/internal/remote"
@@ -82,7 +81,7 @@ func (s *Server) baker() (*bake.Baker, error) {
 	dir := AskedDir(s.cfg)
 	return bake.New(bake.Config{
 		Groups: s.cfg.Bake,
-		VMs:    bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, hetzner.RootUser),
+		VMs:    bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, images.SetupUser()),
 		Images: images,
 		Asked:  dir,
 		Source: bake.Git{Dir: filepath.Join(dir, "copies"), Remote: s.gitRemote},

@@ -17,7 +17,7 @@ func finalRecord(t *state.Task, run string, x runlog.Exit, res state.RunResult, 
 	}
 	e := runlog.End{
 		Run: run, Iteration: 1, Turns: res.Turns, Ended: x.EndedAt, Cause: x.Cause, Code: x.Code, Signal: x.Signal,
-		Class: string(res.Class), Message: res.Message, ProgramError: res.ProgramError, RunnerNote: res.RunnerNote, Start: x.StartedAt,
+		Class: runlog.Class(res.Class), Message: res.Message, ProgramError: res.ProgramError, RunnerNote: res.RunnerNote, Start: x.StartedAt,
 		InputTokens: res.Money.InputTokens, OutputTokens: res.Money.OutputTokens, CostMicroUSD: res.Money.MicroUSD,
 	}
 	if res.Class != state.RunSucceeded {
@@ -46,7 +46,7 @@ func UnreadRecord(t *state.Task, r *state.Run) runlog.End {
 		InputTokens: r.Money.InputTokens, OutputTokens: r.Money.OutputTokens, CostMicroUSD: r.Money.MicroUSD,
 	}
 	if r.State == state.RunEnded && r.Status != "" {
-		e.Class, e.Error = string(r.Class), string(r.Status)
+		e.Class, e.Error = runlog.Class(r.Class), string(r.Status)
 	}
 	if e.Class == runlog.ClassSuccess {
 		e.Error = ""

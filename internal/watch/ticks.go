@@ -30,6 +30,6 @@ func (s *Sweeper) reportLostTick(ctx context.Context, t *state.Task) error {
 		Via:        event.ViaSweep,
 		Permission: state.PermissionNone,
 		At:         c.EditedAt,
-		Payload:    event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: p.Comment}},
+		Payload:    event.CommentEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: p.Comment}},
 	}})
 }

@@ -61,7 +61,7 @@ func TestLostTicksAreReported(t *testing.T) {
 			}
 			l.ahead.Store(0)
 			check(t, l.sweeper.SweepState(t.Context()))
-			got := l.reported(event.KindPlanEdited)
+			got := l.reported(event.KindCommentEdited)
 			if len(got) != c.want {
 				t.Fatalf("reported %+v, want %d", got, c.want)
 			}

@@ -200,11 +200,11 @@ func Via(v state.ApprovalVia) string {
 // VM returns how a local VM is made and what it isolates. For other kinds it returns the kind alone.
 func VM(kind string) (description, isolation string) {
 	switch kind {
-	case "bwrap":
+	case state.SandboxBwrap:
 		return "bubblewrap", "own files, own processes, no network"
-	case "userns":
+	case state.SandboxUserns:
 		return "user namespaces", "own files, own processes, no network"
-	case "plain":
+	case state.SandboxPlain:
 		return "plain folder", "not isolated"
 	}
 	return kind, ""

@@ -76,9 +76,9 @@ func (e Event) Comment() *state.Comment {
 	switch p := e.Payload.(type) {
 	case Commented:
 		return p.Comment
-	case PlanEdited:
+	case CommentEdited:
 		return p.Comment
-	case PlanDeleted:
+	case CommentDeleted:
 		return p.Comment
 	case Thumb:
 		return p.Comment
@@ -124,7 +124,7 @@ func (e Event) Base() string {
 // Candidate returns the possible approval that the event is about, or nil.
 func (e Event) Candidate() *state.Candidate {
 	switch p := e.Payload.(type) {
-	case PlanEdited:
+	case CommentEdited:
 		return p.Candidate
 	case Thumb:
 		return p.Candidate

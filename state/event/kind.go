@@ -14,8 +14,8 @@ const (
 	KindIssueEdited      Kind = "issue_edited"
 	KindIssueClosed      Kind = "issue_closed"
 	KindIssueGone        Kind = "issue_gone"
-	KindPlanEdited       Kind = "plan_edited"
-	KindPlanDeleted      Kind = "plan_deleted"
+	KindCommentEdited    Kind = "plan_edited"
+	KindCommentDeleted   Kind = "plan_deleted"
 	KindThumb            Kind = "thumb"
 	KindReviewed         Kind = "reviewed"
 	KindPRClosed         Kind = "pr_closed"
@@ -69,8 +69,8 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindIssueEdited:      decode[IssueEdited],
 	KindIssueClosed:      decode[IssueClosed],
 	KindIssueGone:        decode[IssueGone],
-	KindPlanEdited:       decode[PlanEdited],
-	KindPlanDeleted:      decode[PlanDeleted],
+	KindCommentEdited:    decode[CommentEdited],
+	KindCommentDeleted:   decode[CommentDeleted],
 	KindThumb:            decode[Thumb],
 	KindReviewed:         decode[Reviewed],
 	KindPRClosed:         decode[PRClosed],
@@ -132,11 +132,11 @@ func (IssueClosed) Kind() Kind { return KindIssueClosed }
 // Kind returns [KindIssueGone].
 func (IssueGone) Kind() Kind { return KindIssueGone }
 
-// Kind returns [KindPlanEdited].
-func (PlanEdited) Kind() Kind { return KindPlanEdited }
+// Kind returns [KindCommentEdited].
+func (CommentEdited) Kind() Kind { return KindCommentEdited }
 
-// Kind returns [KindPlanDeleted].
-func (PlanDeleted) Kind() Kind { return KindPlanDeleted }
+// Kind returns [KindCommentDeleted].
+func (CommentDeleted) Kind() Kind { return KindCommentDeleted }
 
 // Kind returns [KindThumb].
 func (Thumb) Kind() Kind { return KindThumb }
@@ -266,7 +266,7 @@ func (StepFailed) Kind() Kind { return KindStepFailed }
 // role for it, and it only stops work.
 func (k Kind) NeedsPermission() bool {
 	switch k {
-	case KindTriggered, KindCommented, KindIssueEdited, KindPlanEdited, KindThumb, KindReviewed:
+	case KindTriggered, KindCommented, KindIssueEdited, KindCommentEdited, KindThumb, KindReviewed:
 		return true
 	}
 	return false

@@ -36,16 +36,16 @@ type (
 		Lost string `json:"lost,omitempty"` // how it became unreachable, a clause for people
 	}
 
-	// PlanEdited is somebody's edit of one of errand's comments.
-	PlanEdited struct {
+	// CommentEdited is somebody's edit of one of errand's comments.
+	CommentEdited struct {
 		Comment   *state.Comment   `json:"comment,omitempty"`
 		Ticked    bool             `json:"ticked,omitempty"`     // the only change is the approval box, now ticked
 		OnlyBoxes bool             `json:"only_boxes,omitempty"` // nothing but boxes changed
 		Candidate *state.Candidate `json:"candidate,omitempty"`
 	}
 
-	// PlanDeleted is the deletion of a comment, errand's or somebody's.
-	PlanDeleted struct {
+	// CommentDeleted is the deletion of a comment, errand's or somebody's.
+	CommentDeleted struct {
 		Comment *state.Comment `json:"comment,omitempty"`
 	}
 

@@ -50,7 +50,7 @@ func isOnIssue(c *change) bool { return c.e.Issue() != nil && !c.e.Comment().OnP
 func hasPR(c *change) bool { return c.t.PR != nil }
 
 func isOnlyTick(c *change) bool {
-	edit := of[event.PlanEdited](c)
+	edit := of[event.CommentEdited](c)
 	return edit.Ticked && edit.OnlyBoxes
 }
 
@@ -212,7 +212,7 @@ func needsVet(e event.Event, t *state.Task) bool {
 	if e.Kind() == event.KindThumb && e.Candidate() != nil && t != nil && t.Phase.AwaitsApproval() {
 		return false // the job that checks the approval reads it
 	}
-	if e.Kind() == event.KindPlanEdited && !event.Of[event.PlanEdited](e).Ticked {
+	if e.Kind() == event.KindCommentEdited && !event.Of[event.CommentEdited](e).Ticked {
 		return false // any other edit makes the revision stale, whoever made it
 	}
 	mention := e.Kind() == event.KindCommented && e.Comment().Mention

@@ -136,7 +136,7 @@ func TestDeletedCommentIsNotLinked(t *testing.T) {
 				l.task.Question = &state.Question{Kind: state.AskAgent, Comment: question}
 				l.task.Context.Withheld = []state.Withheld{{ID: 89}, {ID: withheld}}
 				version := l.task.Version
-				l.do(event.Event{By: writer, Payload: event.PlanDeleted{Comment: &state.Comment{ID: id}}})
+				l.do(event.Event{By: writer, Payload: event.CommentDeleted{Comment: &state.Comment{ID: id}}})
 				got := map[int64]bool{
 					plan: l.task.Plans[0].CommentURL == "", status: l.task.Status.URL == "",
 					question: l.task.Question.Comment == 0, withheld: len(l.task.Context.Withheld) == 1 && l.task.Context.Withheld[0].ID == 89,

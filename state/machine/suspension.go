@@ -242,7 +242,7 @@ func checkNextSpan(c *change) {
 	}
 	if exceeded {
 		c.dropRun("the task's VM hours are used up")
-		c.fail(state.End{Reason: fmt.Sprintf("the task's VM hours are used up (%s of %s)", state.FormatDuration(used), state.FormatDuration(most)), Hint: state.HintVMHours, Class: state.ClassVMHours})
+		c.fail(state.End{Reason: fmt.Sprintf("the task's VM hours are used up (%s of %s)", state.DurationText(used), state.DurationText(most)), Hint: state.HintVMHours, Class: state.ClassVMHours})
 		return
 	}
 	c.dropRun(w.Detail)

@@ -10,7 +10,7 @@ import (
 
 // tickedBox returns a person's tick in the box of a revision, as reported by its webhook.
 func tickedBox(by state.Person, may state.Permission, comment int64, hash string) event.Event {
-	return event.Event{By: by, Permission: may, Payload: event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: comment}, Candidate: &state.Candidate{Comment: comment, Named: state.ShortHash(hash), Approval: state.Approval{Via: state.ViaBox}}}}
+	return event.Event{By: by, Permission: may, Payload: event.CommentEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: comment}, Candidate: &state.Candidate{Comment: comment, Named: state.ShortHash(hash), Approval: state.Approval{Via: state.ViaBox}}}}
 }
 
 // candidates returns the approvals that the last event checks against GitHub.
@@ -100,7 +100,7 @@ func TestTickWithoutWebhookIsCleared(t *testing.T) {
 			}
 			phase := l.task.Phase
 			for i, want := range []bool{c.want, false} { // reported once, and cleared each time
-				e := event.Event{Via: event.ViaSweep, Permission: state.PermissionNone, Payload: event.PlanEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: 11}}}
+				e := event.Event{Via: event.ViaSweep, Permission: state.PermissionNone, Payload: event.CommentEdited{OnlyBoxes: true, Ticked: true, Comment: &state.Comment{ID: 11}}}
 				if c.e != nil {
 					c.e(&e)
 				}

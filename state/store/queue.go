@@ -145,7 +145,7 @@ func (q *queue) hasUnvettedText() bool {
 
 // hasApproval reports whether an approval is being checked, or its author is being vetted.
 func (q *queue) hasApproval() bool {
-	vetsEdit := state.VetPrefix + string(event.KindPlanEdited)
+	vetsEdit := state.VetPrefix + string(event.KindCommentEdited)
 	return slices.ContainsFunc(q.jobs, func(j state.Job) bool {
 		return j.Kind == state.JobApprove || j.Kind == state.JobVet && strings.HasPrefix(j.Key, vetsEdit)
 	})

@@ -361,7 +361,7 @@ func (w *walker) aboutPlan(task *state.Task, what string) event.Payload {
 	if what == "thumb" {
 		return event.Thumb{Candidate: &state.Candidate{Comment: p.Comment, Approval: state.Approval{Via: state.ViaReaction, Given: w.time()}}}
 	}
-	return event.PlanEdited{Comment: &state.Comment{ID: p.Comment}}
+	return event.CommentEdited{Comment: &state.Comment{ID: p.Comment}}
 }
 
 // check fails if nothing will advance the task.

@@ -226,3 +226,6 @@ func (cfg Config) withDefaults() Config {
 
 // Name is "hetzner".
 func (p *Provider) Name() string { return "hetzner" }
+
+// SetupUser is [RootUser].
+func (p *Provider) SetupUser() string { return RootUser }

@@ -75,14 +75,11 @@ func (ws *Workspace) withProxy(env map[string]string) map[string]string {
 	return proxied(env, ws.VM.Kind, ws.Place.BaseURL, ws.RunToken())
 }
 
-// plainKind is the kind of sandbox that has its host's network: its processes need no proxy.
-const plainKind = "plain"
-
 // proxied lets the processes of a run on a VM reach the hosts that the operator allows, through the proxy at the VM's
-// end of the tether. The operator's own settings are kept. Some programs read the
+// end of the tether. A plain sandbox needs no proxy. The operator's own settings are kept. Some programs read the
 // names in capitals, others in lower case.
 func proxied(env map[string]string, kind, base, token string) map[string]string {
-	if kind == plainKind {
+	if kind == state.SandboxPlain {
 		return env
 	}
 	out := maps.Clone(env)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/state"
 )
 
 func TestProxied(t *testing.T) {
@@ -15,7 +17,7 @@ func TestProxied(t *testing.T) {
 		want map[string]string
 	}{
 		"a sandbox without a network":       {kind: "bwrap", want: map[string]string{"HTTP_PROXY": proxy, "http_proxy": proxy, "HTTPS_PROXY": proxy, "https_proxy": proxy, "NO_PROXY": none, "no_proxy": none}},
-		"a sandbox with its host's network": {kind: plainKind, env: map[string]string{"A": "b"}, want: map[string]string{"A": "b"}},
+		"a sandbox with its host's network": {kind: state.SandboxPlain, env: map[string]string{"A": "b"}, want: map[string]string{"A": "b"}},
 		"the operator's variable": {kind: "cx43", env: map[string]string{"https_proxy": "x", "NO_PROXY": "y"},
 			want: map[string]string{"HTTP_PROXY": proxy, "http_proxy": proxy, "HTTPS_PROXY": proxy, "https_proxy": "x", "NO_PROXY": "y", "no_proxy": none}},
 	} {
