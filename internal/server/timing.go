@@ -58,7 +58,8 @@ type Timing struct {
 func DefaultTiming() Timing {
 	p := machine.DefaultPolicy()
 	return Timing{
-		StatusGap: p.StatusGap, GatherTalk: p.GatherTalk, GatherMax: p.GatherMax, Settle: p.SettleFor, Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
+		StatusGap: p.StatusGap, GatherTalk: p.GatherTalk, GatherMax: p.GatherMax, Settle: p.SettleFor,
+		Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 		MaxAttempts: p.MaxAttempts, SleepBefore: p.SleepBefore,
 		PollGap: 2 * time.Second, GoneAfter: time.Hour, GitHubTimeout: 30 * time.Second, RateLimitPause: time.Minute,
 		WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond,

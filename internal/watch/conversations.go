@@ -25,7 +25,8 @@ func (s *Sweeper) readSince(t *state.Task, last time.Time) time.Time {
 	if !last.IsZero() {
 		since = last.Add(-readOverlap)
 	}
-	if began := t.Trigger.At.Truncate(time.Second); since.Before(began) { // earlier comments are in the discussion that the start step reads
+	// Earlier comments are in the discussion that the start step reads.
+	if began := t.Trigger.At.Truncate(time.Second); since.Before(began) {
 		since = began
 	}
 	return since

@@ -159,7 +159,8 @@ func (p *Poller) marksByTask(ctx context.Context) (map[state.TaskKey]taskMarks, 
 
 // isPolled reports whether a task in this phase may wait for a reaction.
 func isPolled(ph state.Phase) bool {
-	return ph.AwaitsApproval() || ph.Working() || ph == state.PhasePreliminaryPlanning || ph == state.PhasePlanning || ph == state.PhaseQueued
+	return ph.AwaitsApproval() || ph.Working() || ph == state.PhasePreliminaryPlanning ||
+		ph == state.PhasePlanning || ph == state.PhaseQueued
 }
 
 // A mark is a comment whose reactions are polled.

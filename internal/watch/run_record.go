@@ -17,7 +17,8 @@ func finalRecord(t *state.Task, run string, x runlog.Exit, res state.RunResult, 
 	}
 	e := runlog.End{
 		Run: run, Iteration: 1, Turns: res.Turns, Ended: x.EndedAt, Cause: x.Cause, Code: x.Code, Signal: x.Signal,
-		Class: runlog.Class(res.Class), Message: res.Message, ProgramError: res.ProgramError, RunnerNote: res.RunnerNote, Start: x.StartedAt,
+		Class: runlog.Class(res.Class), Message: res.Message, ProgramError: res.ProgramError, RunnerNote: res.RunnerNote,
+		Start:       x.StartedAt,
 		InputTokens: res.Money.InputTokens, OutputTokens: res.Money.OutputTokens, CostMicroUSD: res.Money.MicroUSD,
 	}
 	if res.Class != state.RunSucceeded {
@@ -42,7 +43,8 @@ func finalRecord(t *state.Task, run string, x runlog.Exit, res state.RunResult, 
 // contains the store's data on the run, including the reason why the task abandoned it.
 func UnreadRecord(t *state.Task, r *state.Run) runlog.End {
 	e := runlog.End{
-		Run: r.ID, Iteration: 1, Turns: r.Turns, Start: r.Started, Ended: r.Ended, Cause: runlog.CauseLost, Class: runlog.ClassRetryable, Error: string(state.StatusInterrupted),
+		Run: r.ID, Iteration: 1, Turns: r.Turns, Start: r.Started, Ended: r.Ended, Cause: runlog.CauseLost,
+		Class: runlog.ClassRetryable, Error: string(state.StatusInterrupted),
 		InputTokens: r.Money.InputTokens, OutputTokens: r.Money.OutputTokens, CostMicroUSD: r.Money.MicroUSD,
 	}
 	if r.State == state.RunEnded && r.Status != "" {

@@ -82,7 +82,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for {
-		tasks, err := s.cfg.Store.TasksIn(ctx, state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview)
+		tasks, err := s.cfg.Store.TasksIn(ctx,
+			state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview)
 		if err != nil && ctx.Err() == nil {
 			s.cfg.Log.Error().Err(err).Msg("failed to list active runs")
 		}
@@ -216,7 +217,8 @@ const maxLoggedText = 200
 func (f *following) logEvents(events []runlog.Event) {
 	for i := range events {
 		e := &events[i]
-		f.s.cfg.Log.Debug().Str("task", f.task.String()).Str("run", f.run).Int64("seq", e.Seq).Str("kind", string(e.Kind)).Str("tool", e.ToolName).
+		f.s.cfg.Log.Debug().Str("task", f.task.String()).Str("run", f.run).Int64("seq", e.Seq).
+			Str("kind", string(e.Kind)).Str("tool", e.ToolName).
 			Str("text", runlog.Cut(e.Text, maxLoggedText)).Msg("agent event")
 	}
 }

@@ -168,9 +168,11 @@ func (s *Sweeper) compareAll(ctx context.Context) error {
 		return fmt.Errorf("list the open tasks: %w", err)
 	}
 	maps.DeleteFunc(s.lastRead, func(k state.TaskKey, _ readTimes) bool { return !open[k] })
-	maps.DeleteFunc(s.unreachableSince, func(k state.TaskKey, _ time.Time) bool { return !open[k] }) // a restarted task starts without old denials
+	// A restarted task starts without old denials.
+	maps.DeleteFunc(s.unreachableSince, func(k state.TaskKey, _ time.Time) bool { return !open[k] })
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
-		if err := s.reportLostTriggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.countRepository(err) { // an error does not affect other repositories
+		// An error does not affect other repositories.
+		if err := s.reportLostTriggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.countRepository(err) {
 			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("failed to look for issues without a task")
 		}
 	}
@@ -306,6 +308,8 @@ func (s *Sweeper) countUnreachable(ctx context.Context, t *state.Task, err error
 	}
 	delete(s.unreachableSince, t.Key)
 	s.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("issue unreachable for too long; ending its task")
-	_, err = s.cfg.Store.Apply(ctx, event.Event{Task: t.Key, Payload: event.AccessLost{Lost: "its issue was unreachable for too long"}}, store.Ack{})
+	_, err = s.cfg.Store.Apply(ctx, event.Event{
+		Task: t.Key, Payload: event.AccessLost{Lost: "its issue was unreachable for too long"},
+	}, store.Ack{})
 	return err
 }

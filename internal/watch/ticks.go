@@ -23,7 +23,8 @@ func (s *Sweeper) reportLostTick(ctx context.Context, t *state.Task) error {
 		return fmt.Errorf("read the boxes of a plan: %w", err)
 	}
 	c := st.Comment
-	if st.Deleted || comment.BodyHash(c.Body) != p.BodyHash || len(comment.Ticked(c.Body, p.Hash)) == 0 || s.cfg.Now().Sub(c.EditedAt) < readOverlap {
+	if st.Deleted || comment.BodyHash(c.Body) != p.BodyHash || len(comment.Ticked(c.Body, p.Hash)) == 0 ||
+		s.cfg.Now().Sub(c.EditedAt) < readOverlap {
 		return nil
 	}
 	return s.report(ctx, t, []event.Event{{

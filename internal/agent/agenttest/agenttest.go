@@ -195,6 +195,14 @@ func need(t *testing.T, r Outcome, want agent.Status) {
 	t.Helper()
 	if r.Result.Status != want {
 		result, err := json.Marshal(r.Result)
-		t.Fatalf("status %q, want %q\nresult: %s (%v)\nexit: %+v\nstderr: %s", r.Result.Status, want, result, err, r.Ended.Exit, r.Ended.Stderr)
+		t.Fatalf(
+			"status %q, want %q\nresult: %s (%v)\nexit: %+v\nstderr: %s",
+			r.Result.Status,
+			want,
+			result,
+			err,
+			r.Ended.Exit,
+			r.Ended.Stderr,
+		)
 	}
 }

@@ -15,7 +15,9 @@ func FullSpec() agent.Spec {
 		WorkDir: "/home/box/w", Home: "/home/box", RunDir: "/home/box/.errand/runs/r1", Step: "judge", Model: "claude-haiku-4-5",
 		Prompt: "errand-step: judge\nLook at @main.go", System: "Be exact.", Session: "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e",
 		Deny: []string{"Edit(.github/**)"}, Shell: []string{"git", "npm run"},
-		MCP: json.RawMessage(`{"mcpServers":{"errand":{"type":"http","url":"http://127.0.0.1:1/callback"}}}`), Schema: json.RawMessage("{\n \"type\": \"object\"}"),
+		MCP: json.RawMessage(
+			`{"mcpServers":{"errand":{"type":"http","url":"http://127.0.0.1:1/callback"}}}`,
+		), Schema: json.RawMessage("{\n \"type\": \"object\"}"),
 		MaxTurns: 7, MaxUSD: 1.5, BaseURL: "http://127.0.0.1:1/llm", RunToken: "token",
 	}
 }

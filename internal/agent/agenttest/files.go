@@ -22,8 +22,14 @@ func testFiles(t *testing.T, h Harness) {
 				return Turn{Calls: []Call{{Name: "Write", Input: map[string]any{"file_path": path, "content": "written\n"}}}}
 			}
 			m := h.Model(t, one(
-				write(filepath.Join(box.Work, "inside")), write(filepath.Join(box.Work, "new", "inside")), write(filepath.Join(box.Home, "outside")),
-				write(filepath.Join(box.Work, "way", "outside")), write(filepath.Join(box.Run, "more")), Turn{Text: "Done."},
+				write(
+					filepath.Join(box.Work, "inside"),
+				),
+				write(filepath.Join(box.Work, "new", "inside")),
+				write(filepath.Join(box.Home, "outside")),
+				write(filepath.Join(box.Work, "way", "outside")),
+				write(filepath.Join(box.Run, "more")),
+				Turn{Text: "Done."},
 			))
 			spec := box.Spec(m, "Write files.")
 			spec.Shell = shell

@@ -58,7 +58,10 @@ func Recordings() map[string]Recording {
 		"no_session":   {Scenario: turns(Turn{Text: "x"}), Spec: func(s *agent.Spec) { s.Resume = "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e" }},
 		"interrupted":  {Scenario: turns(Turn{Text: "x", Wait: "gate"}), StopAt: "gate"},
 		"schema": {
-			Scenario: turns(Turn{Calls: []Call{{Name: "StructuredOutput", Input: map[string]any{"verdict": "advance"}}}}, Turn{Text: "done"}),
+			Scenario: turns(
+				Turn{Calls: []Call{{Name: "StructuredOutput", Input: map[string]any{"verdict": "advance"}}}},
+				Turn{Text: "done"},
+			),
 			Spec: func(s *agent.Spec) {
 				s.Schema = json.RawMessage(`{"type":"object","properties":{"verdict":{"type":"string"}},"required":["verdict"]}`)
 			},

@@ -67,7 +67,9 @@ func (s *Steps) mayPublish(ctx context.Context, w *step.Attempt, cs *changeset.C
 		return event.Event{}, false, fmt.Errorf("check the approval before publishing: %w", err)
 	}
 	if why != "" {
-		return event.Event{Payload: event.ApprovalRejected{Rejection: why, Candidate: state.Candidate{Approval: *plan.Publish.Approved}}}, false, nil
+		return event.Event{Payload: event.ApprovalRejected{
+			Rejection: why, Candidate: state.Candidate{Approval: *plan.Publish.Approved},
+		}}, false, nil
 	}
 	return event.Event{}, true, nil
 }

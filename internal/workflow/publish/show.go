@@ -52,7 +52,9 @@ func (s *Steps) Show(ctx context.Context, w *step.Attempt) (event.Event, error) 
 		return event.Event{}, &step.Problem{Reason: "The changes are too large to show in full in a comment, and errand has no public page that shows them, so nobody could approve them.",
 			Hint: "The operator can set `public_url`; then comment `retry`. Or describe in a comment how to make the changes smaller.", Class: state.ClassConfig, Permanent: true}
 	}
-	p := state.Plan{Text: text, Publish: &state.Changes{Ref: t.Work.Ref, Digest: digest, Tree: t.Work.LocalTree, Cut: cut, Stat: statLines(files)}}
+	p := state.Plan{Text: text, Publish: &state.Changes{
+		Ref: t.Work.Ref, Digest: digest, Tree: t.Work.LocalTree, Cut: cut, Stat: statLines(files),
+	}}
 	for _, f := range files {
 		if !slices.Contains(p.Files, f.path) { // a path may be compared with two
 			p.Files = append(p.Files, f.path)

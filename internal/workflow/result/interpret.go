@@ -52,7 +52,8 @@ type Agents interface {
 
 // New returns the interpreter of a task's run.
 func New(cfg Config, t *state.Task, r *state.Run) *Interpreter {
-	in := &Interpreter{run: *r, prior: prior(t, r), redact: cfg.Redact, lines: map[runlog.Stream]*trust.Lines{}, free: cfg.Subscribed[cfg.Providers[r.Adapter]]}
+	in := &Interpreter{run: *r, prior: prior(t, r), redact: cfg.Redact, lines: map[runlog.Stream]*trust.Lines{}}
+	in.free = cfg.Subscribed[cfg.Providers[r.Adapter]]
 	if r.Kind != state.RunCheck {
 		adapter := cfg.Agents.Of(r.Adapter)
 		in.parser, in.form = adapter.NewParser(), r.Repair != nil && adapter.Capabilities().Schema
@@ -131,7 +132,9 @@ func (in *Interpreter) check(line string) []runlog.Event {
 			tail, _ := in.redact.Redact(r.Tail)
 			tail = strings.ToValidUTF8(tail[max(0, len(tail)-maxNote):], "") // its end has the error
 			r.Name, r.Skipped = in.clean(r.Name, maxLabel), in.clean(r.Skipped, maxLabel)
-			in.checks = append(in.checks, state.CheckResult{Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Skipped: r.Skipped, Duration: r.Duration, Tail: tail})
+			in.checks = append(in.checks, state.CheckResult{
+				Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Skipped: r.Skipped, Duration: r.Duration, Tail: tail,
+			})
 			if r.Skipped != "" {
 				return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: r.Name + ": skipped, " + r.Skipped}}
 			}
@@ -160,10 +163,14 @@ func (in *Interpreter) judged(x runlog.Exit) state.RunResult {
 	if in.parser == nil {
 		return in.checksResult(x)
 	}
-	res := in.parser.Exit(agent.Ended{Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"), WantSession: in.run.Session, WantSchema: in.form, Prior: in.prior})
+	res := in.parser.Exit(agent.Ended{
+		Exit: x, StopRequested: x.Cause == runlog.CauseStopped, Stderr: strings.Join(in.stderr, "\n"),
+		WantSession: in.run.Session, WantSchema: in.form, Prior: in.prior,
+	})
 	out := state.RunResult{
 		Status: state.RunStatus(res.Status), Class: state.RunClass(res.Status.Class()), Session: in.clean(res.Session, maxLabel),
-		Turns: res.Turns, Refused: len(res.Denials), Money: money(res.Usage, res.CostUSD), Used: used(res.Usage), Ended: x.EndedAt, RetryAt: res.ResetAt,
+		Turns: res.Turns, Refused: len(res.Denials), Money: money(res.Usage, res.CostUSD), Used: used(res.Usage),
+		Ended: x.EndedAt, RetryAt: res.ResetAt,
 	}
 	if in.free {
 		out.Money.MicroUSD, out.Money.Subscription = 0, true

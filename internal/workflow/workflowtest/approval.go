@@ -12,7 +12,10 @@ import (
 // Planned posts a plan as errand does, and sets the task to wait for its approval.
 func (w *World) Planned(kind state.PlanKind) *state.Plan {
 	w.T.Helper()
-	p := Hashed(state.Plan{Kind: kind, Revision: 1, Text: "Do it.", Run: "r-1", Made: time.Now(), Approaches: w.Approaches, BaseSHA: w.Task.Branch.BaseSHA, IssueHash: w.Task.Frozen.Hash})
+	p := Hashed(state.Plan{
+		Kind: kind, Revision: 1, Text: "Do it.", Run: "r-1", Made: time.Now(), Approaches: w.Approaches,
+		BaseSHA: w.Task.Branch.BaseSHA, IssueHash: w.Task.Frozen.Hash,
+	})
 	w.Task.Plans = append(w.Task.Plans, p)
 	w.Task.Phase = state.PhaseAwaitingPreliminaryApproval
 	if kind == state.PlanThorough {
@@ -22,13 +25,18 @@ func (w *World) Planned(kind state.PlanKind) *state.Plan {
 		j.Key, j.Post = "1.plan-"+p.Hash, &state.Post{Kind: state.PostPlan, Hash: p.Hash}
 	})
 	plan := w.Task.NewestPlan()
-	plan.Comment, plan.CommentNode, plan.PostedAt, plan.BodyHash = event.Of[event.Posted](e).Comment.ID, event.Of[event.Posted](e).Comment.Node, event.Of[event.Posted](e).Comment.At, event.Of[event.Posted](e).BodyHash
+	posted := event.Of[event.Posted](e)
+	plan.Comment, plan.CommentNode = posted.Comment.ID, posted.Comment.Node
+	plan.PostedAt, plan.BodyHash = posted.Comment.At, posted.BodyHash
 	return plan
 }
 
 // Candidate returns a person's approval of a plan.
 func (w *World) Candidate(p *state.Plan, login string, via state.ApprovalVia) *state.Candidate {
-	return &state.Candidate{Comment: p.Comment, Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: w.Person(login), Via: via, Given: time.Now()}}
+	return &state.Candidate{
+		Comment:  p.Comment,
+		Approval: state.Approval{Kind: p.Kind, Hash: p.Hash, By: w.Person(login), Via: via, Given: time.Now()},
+	}
 }
 
 // Approve runs the job approve.

@@ -43,7 +43,14 @@ type Host struct {
 }
 
 func newHost(w *World) *Host {
-	return &Host{w: w, Dir: filepath.Join(w.T.TempDir(), "checkout"), Home: w.T.TempDir(), VM: state.VM{Name: "vm-1", Gen: 1}, Isolated: true, Errs: map[string]error{}}
+	return &Host{
+		w:        w,
+		Dir:      filepath.Join(w.T.TempDir(), "checkout"),
+		Home:     w.T.TempDir(),
+		VM:       state.VM{Name: "vm-1", Gen: 1},
+		Isolated: true,
+		Errs:     map[string]error{},
+	}
 }
 
 // Acquire returns the only VM.
@@ -62,7 +69,13 @@ func (h *Host) Release(_ context.Context, vm string, why state.VMEndReason) erro
 
 // Place returns the place of the directory.
 func (h *Host) Place(context.Context, string) (runnerctl.Place, error) {
-	return runnerctl.Place{Runner: "/bin/errand-runner", Home: "/home/agent", Dir: h.Dir, BaseURL: "http://127.0.0.1:9", Isolated: h.Isolated}, h.Errs["Place"]
+	return runnerctl.Place{
+		Runner:   "/bin/errand-runner",
+		Home:     "/home/agent",
+		Dir:      h.Dir,
+		BaseURL:  "http://127.0.0.1:9",
+		Isolated: h.Isolated,
+	}, h.Errs["Place"]
 }
 
 // bare returns the address from which git fetches, because there is no tether.

@@ -10,7 +10,14 @@ import (
 
 // Elsewhere creates another repository in addition to acme/slug, with a number of issues.
 func (w *World) Elsewhere(owner string, issues int) error {
-	_, err := w.SeedRepo(simgithub.RepoSeed{Owner: owner, Name: "other", Files: map[string]string{"README.md": "# other\n"}, Collaborators: map[string]simgithub.Role{"zoe": simgithub.RoleAdmin}})
+	_, err := w.SeedRepo(
+		simgithub.RepoSeed{
+			Owner:         owner,
+			Name:          "other",
+			Files:         map[string]string{"README.md": "# other\n"},
+			Collaborators: map[string]simgithub.Role{"zoe": simgithub.RoleAdmin},
+		},
+	)
 	err = FirstError(err, Err(w.Install(owner+"/other")))
 	for range issues {
 		err = FirstError(err, Err(w.As("zoe").OpenIssue(owner+"/other", simgithub.NewIssue{Title: "Elsewhere"})))

@@ -12,7 +12,13 @@ import (
 // Launching sets the task to launch a run of a kind.
 func (w *World) Launching(kind state.RunKind) *state.Run {
 	w.Task.RunSeq++
-	w.Task.Run = &state.Run{ID: fmt.Sprintf("1-1-%d", w.Task.RunSeq), Kind: kind, State: state.RunLaunching, Seq: w.Task.RunSeq, RunLaunch: state.RunLaunch{Attempt: 1, Round: w.Task.Round}}
+	w.Task.Run = &state.Run{
+		ID:        fmt.Sprintf("1-1-%d", w.Task.RunSeq),
+		Kind:      kind,
+		State:     state.RunLaunching,
+		Seq:       w.Task.RunSeq,
+		RunLaunch: state.RunLaunch{Attempt: 1, Round: w.Task.Round},
+	}
 	return w.Task.Run
 }
 

@@ -18,5 +18,7 @@ func (w *World) Sent(change ...func(*state.Job)) event.Event {
 // Proposed returns a task whose agent proposed an issue that ada requested.
 func (w *World) Proposed() {
 	w.T.Helper()
-	w.Task.Proposed = []state.Proposal{{N: 1, Title: "Mend @ada's notes\nnow", Body: "Closes #1. @bob, the key is " + Secret + ".", By: w.Person("ada")}}
+	w.Task.Proposed = []state.Proposal{
+		{N: 1, Title: "Mend @ada's notes\nnow", Body: "Closes #1. @bob, the key is " + Secret + ".", By: w.Person("ada")},
+	}
 }

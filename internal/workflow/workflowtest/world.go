@@ -89,7 +89,11 @@ func New(t *testing.T, change ...func(*workflow.Config)) *World {
 	sim.AddUser("eve")
 	w.Repo, err = sim.SeedRepo(simgithub.RepoSeed{
 		Owner: "acme", Name: "slug", Files: map[string]string{"README.md": "# slug\n", "slug.go": "package slug\n\nfunc Slug() {}\n"},
-		Collaborators: map[string]simgithub.Role{"ada": simgithub.RoleAdmin, "bob": simgithub.RoleWrite, "errand-bot": simgithub.RoleTriage},
+		Collaborators: map[string]simgithub.Role{
+			"ada":        simgithub.RoleAdmin,
+			"bob":        simgithub.RoleWrite,
+			"errand-bot": simgithub.RoleTriage,
+		},
 	})
 	Check(t, err)
 	installation, err := sim.Install(RepoName)
@@ -111,8 +115,17 @@ func New(t *testing.T, change ...func(*workflow.Config)) *World {
 func (w *World) NewTask(i *simgithub.Issue, installation int64) *state.Task {
 	ada := w.Person("ada")
 	return &state.Task{
-		Key: state.TaskKey{Repo: w.Repo.ID, Issue: i.Number}, Version: 1, Visible: 1, Gen: 1, TaskIssue: state.TaskIssue{Installation: installation, IssueNode: i.NodeID, Author: ada,
-			Repo: state.Repo{ID: w.Repo.ID, Owner: "acme", Name: "slug", DefaultBranch: "main", URL: w.BaseURL() + "/acme/slug"}, Settings: settings.Default(), Trigger: state.Trigger{By: ada, Via: "assigned", At: time.Now()},
+		Key: state.TaskKey{
+			Repo:  w.Repo.ID,
+			Issue: i.Number,
+		}, Version: 1, Visible: 1, Gen: 1, TaskIssue: state.TaskIssue{Installation: installation, IssueNode: i.NodeID, Author: ada,
+			Repo: state.Repo{
+				ID:            w.Repo.ID,
+				Owner:         "acme",
+				Name:          "slug",
+				DefaultBranch: "main",
+				URL:           w.BaseURL() + "/acme/slug",
+			}, Settings: settings.Default(), Trigger: state.Trigger{By: ada, Via: "assigned", At: time.Now()},
 			Frozen:  state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), By: ada, At: time.Now()},
 			Context: state.Context{Title: i.Title, Body: i.Body, ShowsIssue: true}}, TaskRuns: state.TaskRuns{RunSeq: 1},
 		TaskPhase:   state.TaskPhase{Phase: state.PhaseQueued, Since: time.Now()},
@@ -130,7 +143,9 @@ func (w *World) makeSteps(change []func(*workflow.Config)) {
 	Check(w.T, err)
 	w.Host = newHost(w)
 	w.Config = workflow.Config{
-		Store: memory{w}, GitHub: w.Forge, VMs: w.Host, Runner: w.Host, Tether: w.Host, Files: w.Files, Agents: agents, Agent: registry.DefaultConfig(), Providers: map[string]string{"claude": "anthropic"},
+		Store: memory{
+			w,
+		}, GitHub: w.Forge, VMs: w.Host, Runner: w.Host, Tether: w.Host, Files: w.Files, Agents: agents, Agent: registry.DefaultConfig(), Providers: map[string]string{"claude": "anthropic"},
 		Redact: trust.NewRedactor(p, Secret), Scanner: secretscan.New(p, Secret), Defaults: settings.Default(), Now: time.Now,
 		RepoConfig: func(data []byte) (settings.Settings, error) {
 			return config.ParseRepo(data, settings.Default(), nil)
@@ -173,7 +188,15 @@ func (m memory) MarkLaunch(_ context.Context, job string, _ int64, l state.Launc
 // Try runs a step.
 func (w *World) Try(kind state.JobKind, change ...func(*state.Job)) (event.Event, error) {
 	w.T.Helper()
-	j := &state.Job{ID: "job-" + string(kind), Kind: kind, Task: w.Task.Key, Key: "1." + string(kind), Created: time.Now(), Epoch: 1, Attempt: 1}
+	j := &state.Job{
+		ID:      "job-" + string(kind),
+		Kind:    kind,
+		Task:    w.Task.Key,
+		Key:     "1." + string(kind),
+		Created: time.Now(),
+		Epoch:   1,
+		Attempt: 1,
+	}
 	if w.Task.Run != nil {
 		j.Run = w.Task.Run.ID
 	} else if w.Task.Work != nil {
@@ -329,7 +352,11 @@ func (w *World) OpenPull() *simgithub.Issue {
 	w.T.Helper()
 	sha := w.Push("bob", w.Task.Branch.Name, map[string]string{"slug.go": "package slug\n\nfunc Slug() { mend() }\n\nfunc mend() {}\n"})
 	w.Task.Branch.Head = sha
-	pr, err := w.Forge.OpenPR(w.T.Context(), w.RepoRef(), forge.NewPR{Head: w.Task.Branch.Name, Base: "main", Title: "Mend it", Body: "Fixes #1"})
+	pr, err := w.Forge.OpenPR(
+		w.T.Context(),
+		w.RepoRef(),
+		forge.NewPR{Head: w.Task.Branch.Name, Base: "main", Title: "Mend it", Body: "Fixes #1"},
+	)
 	Check(w.T, err)
 	p := pr.State()
 	w.Task.PR, w.Task.Phase = &p, state.PhasePROpen
