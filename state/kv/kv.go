@@ -5,8 +5,8 @@
 // may run more than once, and it reads ranges only under prefixes that were declared when the database was opened. A
 // backend on etcd could therefore replace the present one without changes to the callers.
 //
-// Start with DB. The backend is in boltkv; the suite that every backend must pass is in kvtest. Buffer and Wakers are
-// the parts that all backends share.
+// Start here: [DB], and [Update], which callers use. The backend is in boltkv; the suite that every backend must pass is
+// in kvtest. [Buffer] and [Wakers] are the parts that all backends share.
 package kv
 
 import (
