@@ -30,9 +30,8 @@ type Hetzner struct {
 	// SSHFrom are the address ranges from which SSH to VMs is allowed, such as 203.0.113.7/32: write the public address
 	// of this host. All by default.
 	SSHFrom []string `yaml:"ssh_from"`
-	// Egress is open or tether. With tether the firewall blocks everything, and a VM reaches other hosts only through
-	// errand: the model, its repository and egress.allow. VMs then need a base image, which must be baked while this is
-	// open.
+	// Egress is tether or open. With tether, the firewall blocks all other traffic once the first boot has finished, and
+	// agents reach only the model, their repository and egress.allow, through errand. With open they reach everything.
 	Egress string `yaml:"egress"`
 	// Network is the ID of a private network that VMs join, or 0 for none. If ipv4 is false, this host must be in it.
 	Network int64 `yaml:"network"`
@@ -62,7 +61,7 @@ func DefaultHetzner() Hetzner {
 		}
 	}
 	return Hetzner{
-		Endpoint: "https://api.hetzner.cloud/v1", Candidates: list, Image: "ubuntu-24.04", Egress: "open", IPv4: true, BillingPeriod: time.Hour,
+		Endpoint: "https://api.hetzner.cloud/v1", Candidates: list, Image: "ubuntu-24.04", Egress: "tether", IPv4: true, BillingPeriod: time.Hour,
 	}
 }
 
@@ -86,7 +85,7 @@ func (h Hetzner) problems(r *report) {
 		_, err := netip.ParsePrefix(from)
 		r.unless(err == nil, fmt.Sprintf("hetzner.ssh_from[%d]", i), "%q: write a range of addresses, such as 203.0.113.7/32", from)
 	}
-	r.unless(slices.Contains([]string{"open", "tether"}, h.Egress), "hetzner.egress", "%q: write open or tether", h.Egress)
+	r.unless(slices.Contains([]string{"tether", "open"}, h.Egress), "hetzner.egress", "%q: write tether or open", h.Egress)
 	r.unless(h.IPv4 || h.Network > 0, "hetzner.network", "required without IPv4, because errand then reaches VMs only through it: write the ID of a network that this host is in")
 	r.unless(h.BillingPeriod > 0, "hetzner.billing_period", "must be greater than zero")
 	r.unless(h.Insurance >= 0, "hetzner.insurance", "write a number of VMs, 0 for none")
@@ -99,7 +98,8 @@ func (h Hetzner) warnings(baked bool) (list []string) {
 			list = append(list, text)
 		}
 	}
-	warn(h.Egress == "tether" && !baked, "hetzner.egress: with tether a VM needs a base image, and `bake` names none: no VM will come up")
+	warn(h.Egress == "open", "hetzner.egress: agents reach every host, and `egress.allow` restricts nothing; write tether to change that")
+	warn(h.Egress == "tether" && h.Reuse && !baked, "hetzner.reuse: with `egress: tether` only VMs with a base image are reused, and `bake` names none")
 	warn(h.Setup == "" && !baked, "hetzner.setup: without it, and without a base image from `bake`, VMs have no agent program")
 	warn(h.IPv4 && len(h.SSHFrom) == 0, "hetzner.ssh_from: SSH of the VMs is open to everybody; write the address of this host")
 	return list

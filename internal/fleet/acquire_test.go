@@ -176,7 +176,7 @@ func (c flaky) Greet(ctx context.Context, row vm.Row, ep remote.Endpoint, pin fu
 	if *c.failures--; *c.failures >= 0 {
 		return nil, cmp.Or(c.err, error(remote.ErrUnreachable))
 	}
-	if len(ep.HostKeys) != 1 || ep.HostKeys[0] != "first "+row.Name {
+	if ep.HostKeys[0] != "first "+row.Name {
 		return nil, fmt.Errorf("the pins are %q", ep.HostKeys)
 	}
 	return []string{"second"}, pin(ctx, []string{ep.HostKeys[0], "second"})
@@ -212,6 +212,37 @@ func TestFirstContact(t *testing.T) {
 				t.Errorf("first VM: got reason %q", first.EndReason)
 			} else if !strings.Contains(first.Detail, test.detail) {
 				t.Errorf("the first one ended because %q, want %q", first.Detail, test.detail)
+			}
+		})
+	}
+}
+
+// TestNetworkIsClosedBeforeUse: nobody gets a VM before the provider has restricted its network, and the first boot has
+// finished before.
+func TestNetworkIsClosedBeforeUse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		greets, busy, gen int
+		detail            string // of the first VM's end
+	}{
+		"at once":                   {0, 0, 1, ""},
+		"after a slow first boot":   {5, 0, 1, ""},
+		"Hetzner needs some time":   {0, 3, 1, ""},
+		"the first VM stays open":   {0, 70, 2, "the firewall is being changed"},
+		"first boot, then firewall": {5, 3, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			left := test.greets
+			f, s, _, st := newShopFleet(t, func(c *fleet.Config) { c.Contact = flaky{&left, nil} })
+			s.busy = test.busy
+			server := get(t, f, fleet.AcquireSpec{Task: shopTask})
+			if left > 0 || s.closed[server.ID] == 0 {
+				t.Errorf("got the VM with %d failing contacts to come, closed %d times", left, s.closed[server.ID])
+			}
+			first := rowOf(t, st, fleet.VMName("demo", "5-7", 1))
+			if server.Gen != test.gen || !strings.Contains(first.Detail, test.detail) {
+				t.Errorf("got generation %d, and the first VM ended with %q", server.Gen, first.Detail)
 			}
 		})
 	}

@@ -101,6 +101,17 @@ type Image struct {
 	CreatedAt time.Time
 }
 
+// A NetworkCloser is a provider that can restrict the outgoing traffic of its VMs to their tether. VMs whose first boot
+// installs packages have an open network until it has finished; no code of a repository is on them before.
+type NetworkCloser interface {
+	Provider
+	// CloseNetwork restricts the outgoing traffic of a VM whose first boot has finished, if the configuration says so.
+	// It returns nil once the restriction is in effect, and may be repeated at any time. ErrBusy means try again.
+	CloseNetwork(ctx context.Context, id string) error
+	// OpensNetwork reports whether VMs from an image have an open network until CloseNetwork; empty is the default image.
+	OpensNetwork(image string) bool
+}
+
 // An Imager is a [Provider] that creates images of VMs. Images outlive their VMs. VMs and images are identified by ID.
 type Imager interface {
 	Provider

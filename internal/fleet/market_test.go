@@ -30,16 +30,21 @@ type shop struct {
 	missing      int   // number of reads by ID that find no VM
 	missingImage int   // number of reads by ID that find no image
 	silent       error // error of all reads by ID
+
+	opens  bool           // VMs from the default image have an open network until it is closed
+	busy   int            // how often a network cannot be closed yet
+	closed map[string]int // how often the network of a VM was closed, by ID
 }
 
 var (
-	_ fleet.Market    = (*shop)(nil)
-	_ fleet.Imager    = (*shop)(nil)
-	_ fleet.Rebuilder = (*shop)(nil)
+	_ fleet.Market        = (*shop)(nil)
+	_ fleet.Imager        = (*shop)(nil)
+	_ fleet.Rebuilder     = (*shop)(nil)
+	_ fleet.NetworkCloser = (*shop)(nil)
 )
 
 func newShop(c *clock) *shop {
-	return &shop{memory: newMemory(c.now), boot: 30 * time.Second, answers: map[string]error{}, images: map[string]fleet.Image{}, off: map[string]bool{}}
+	return &shop{memory: newMemory(c.now), boot: 30 * time.Second, answers: map[string]error{}, images: map[string]fleet.Image{}, off: map[string]bool{}, closed: map[string]int{}}
 }
 
 func (s *shop) Offers(context.Context) ([]fleet.Offer, error) {
@@ -53,6 +58,18 @@ func (s *shop) Offers(context.Context) ([]fleet.Offer, error) {
 		}
 	}
 	return out, nil
+}
+
+func (s *shop) OpensNetwork(image string) bool { return s.opens && image == "" }
+
+func (s *shop) CloseNetwork(_ context.Context, id string) error {
+	s.mux.Lock()
+	defer s.mux.Unlock()
+	if s.busy--; s.busy >= 0 {
+		return fmt.Errorf("%w: the firewall is being changed", fleet.ErrBusy)
+	}
+	s.closed[id]++
+	return nil
 }
 
 func (s *shop) SetupUser() string { return "root" }

@@ -113,6 +113,10 @@ func (p *standby) findStandby(ctx context.Context, rows []vm.Row, spec AcquireSp
 	if !p.cfg.Pool.Reuse || spec.FromImage {
 		return vm.Row{}, false
 	}
+	// The network of a used VM is not opened again: until its disk is rebuilt, the last agent's processes could use it.
+	if closer, ok := p.provider.(NetworkCloser); ok && closer.OpensNetwork(spec.Image) {
+		return vm.Row{}, false
+	}
 	var best vm.Row
 	var left time.Duration
 	now := p.cfg.Now()

@@ -86,6 +86,11 @@ func (s *starter) makeFirstContact(ctx context.Context, row vm.Row, server VM) e
 			return s.recordContactFailure(ctx, row, err)
 		}
 	}
+	if closer, ok := s.provider.(NetworkCloser); ok {
+		if err := closer.CloseNetwork(ctx, server.ID); err != nil {
+			return s.recordContactFailure(ctx, row, err)
+		}
+	}
 	if _, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Runs}); err != nil {
 		return err
 	}

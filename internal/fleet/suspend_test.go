@@ -94,17 +94,21 @@ func TestStandbyVMIsReused(t *testing.T) {
 	tests := map[string]struct {
 		after time.Duration
 		spec  fleet.AcquireSpec
+		opens bool // the first boot on the default image needs an open network
 		want  string
 	}{
-		"the same repository":  {10 * time.Minute, fleet.AcquireSpec{Task: otherTask}, "small/here rebuild"},
-		"another repository":   {10 * time.Minute, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}}, "small/here small/here"},
-		"it needs a large one": {10 * time.Minute, fleet.AcquireSpec{Task: otherTask, Needs: fleet.Needs{VCPU: 8}}, "small/here large/here"},
-		"too late":             {50 * time.Minute, fleet.AcquireSpec{Task: otherTask}, "small/here small/here"},
+		"the same repository":  {10 * time.Minute, fleet.AcquireSpec{Task: otherTask}, false, "small/here rebuild"},
+		"another repository":   {10 * time.Minute, fleet.AcquireSpec{Task: state.TaskKey{Repo: 6, Issue: 1}}, false, "small/here small/here"},
+		"it needs a large one": {10 * time.Minute, fleet.AcquireSpec{Task: otherTask, Needs: fleet.Needs{VCPU: 8}}, false, "small/here large/here"},
+		"too late":             {50 * time.Minute, fleet.AcquireSpec{Task: otherTask}, false, "small/here small/here"},
+		"its network is shut":  {10 * time.Minute, fleet.AcquireSpec{Task: otherTask}, true, "small/here small/here"},
+		"a baked image":        {10 * time.Minute, fleet.AcquireSpec{Task: otherTask, Image: "baked"}, true, "small/here rebuild"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, s, c, store := newShopFleet(t, func(c *fleet.Config) { c.Pool.Reuse = true })
+			s.opens = test.opens
 			first := get(t, f, fleet.AcquireSpec{Task: shopTask})
 			c.pass(test.after)
 			if err := f.Release(t.Context(), first.Name, fleet.ReasonDone); err != nil {

@@ -122,8 +122,8 @@ func (o *orderer) postOrder(ctx context.Context, spec fleet.Spec, g sharedResour
 		PublicNet:        &schema.ServerCreatePublicNet{EnableIPv4: o.cfg.IPv4, EnableIPv6: o.cfg.IPv6},
 	}
 	firewall := g.firewall
-	if spec.Labels[fleet.LabelKind] == fleet.ImageBaking {
-		firewall = g.baking
+	if o.opensNetwork(spec.Image) || spec.Labels[fleet.LabelKind] == fleet.ImageBaking {
+		firewall = g.open
 	}
 	if firewall != 0 {
 		body.Firewalls = []schema.ServerCreateFirewalls{{Firewall: firewall}}

@@ -39,7 +39,7 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 		out.Notes = append(out.Notes, fmt.Sprintf("The clock of this host differs from Hetzner's by %s, so paid hours are miscalculated. Set it by NTP.", off.Abs()))
 	}
 	if p.cfg.Egress == EgressTether {
-		out.Notes = append(out.Notes, "VMs reach other hosts only through errand: their image must be a baked one.")
+		out.Notes = append(out.Notes, "After their first boot, VMs reach other hosts only through errand.")
 	}
 	return out, nil
 }

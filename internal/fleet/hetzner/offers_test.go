@@ -168,7 +168,7 @@ func TestDescribe(t *testing.T) {
 	if about.Provider != "hetzner" || about.Isolation != fleet.IsolationVM || len(about.Notes) != 4 || len(about.Choices) != 4 {
 		t.Fatalf("got description %+v", about)
 	}
-	for i, want := range []string{"cx43 in ash: this type is not sold there", "cx99 in fsn1: there is no server type", "hetzner.ssh_from", "baked"} {
+	for i, want := range []string{"cx43 in ash: this type is not sold there", "cx99 in fsn1: there is no server type", "hetzner.ssh_from", "only through errand"} {
 		if !strings.Contains(about.Notes[i], want) {
 			t.Errorf("note %d: %q, want %q", i, about.Notes[i], want)
 		}

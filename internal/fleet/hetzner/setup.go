@@ -26,10 +26,10 @@ type prerequisites struct {
 }
 
 // sharedResources holds the IDs of the resources that every server needs; firewalls are 0 without a public address.
-// Servers on which images are baked use a firewall that allows all outgoing traffic, because they download the contents
-// of the image.
+// The open firewall allows all outgoing traffic: servers have it while an image is baked on them, and during a first
+// boot that installs packages. It is the usual one if that restricts nothing.
 type sharedResources struct {
-	key, firewall, baking int64
+	key, firewall, open int64
 }
 
 // firewallSpec is the intended state of a firewall.
@@ -38,13 +38,13 @@ type firewallSpec struct {
 	rules []schema.FirewallRuleRequest
 }
 
-// intendedFirewalls returns the deployment's firewalls: the usual one, and the one for baking if it differs.
-func (q *prerequisites) intendedFirewalls() (usual firewallSpec, baking *firewallSpec) {
+// intendedFirewalls returns the deployment's firewalls: the usual one, and the open one if it differs.
+func (q *prerequisites) intendedFirewalls() (usual firewallSpec, open *firewallSpec) {
 	usual = firewallSpec{"errand-" + q.cfg.Deployment, q.rules(q.cfg.Egress == EgressTether)}
 	if q.cfg.Egress == EgressTether {
-		baking = &firewallSpec{usual.name + "-baking", q.rules(false)}
+		open = &firewallSpec{usual.name + "-baking", q.rules(false)} // the name is older than its other use
 	}
-	return usual, baking
+	return usual, open
 }
 
 // getShared returns the ground; fresh states that it was read just now.
@@ -59,12 +59,12 @@ func (q *prerequisites) getShared(ctx context.Context) (g sharedResources, fresh
 		return sharedResources{}, false, err
 	}
 	if q.cfg.IPv4 || q.cfg.IPv6 {
-		usual, baking := q.intendedFirewalls()
+		usual, open := q.intendedFirewalls()
 		if g.firewall, err = q.firewall(ctx, usual); err != nil {
 			return sharedResources{}, false, err
 		}
-		if g.baking = g.firewall; baking != nil {
-			if g.baking, err = q.firewall(ctx, *baking); err != nil {
+		if g.open = g.firewall; open != nil {
+			if g.open, err = q.firewall(ctx, *open); err != nil {
 				return sharedResources{}, false, err
 			}
 		}

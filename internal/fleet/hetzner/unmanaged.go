@@ -128,9 +128,9 @@ func (u *auditor) unmanagedKeys(ctx context.Context) (out []fleet.UnmanagedResou
 
 func (u *auditor) unmanagedFirewalls(ctx context.Context) (out []fleet.UnmanagedResource, err error) {
 	found, err := u.prerequisites.firewalls(ctx, nil, true)
-	usual, baking := u.prerequisites.intendedFirewalls()
+	usual, open := u.prerequisites.intendedFirewalls()
 	for _, f := range found {
-		used := f.Name == usual.name || baking != nil && f.Name == baking.name
+		used := f.Name == usual.name || open != nil && f.Name == open.name
 		if stray := u.newUnmanaged(unmanagedFirewall, f.ID, f.Name, f.Labels, f.Created); !stray.HasOwnLabel || !used {
 			out = append(out, stray)
 		}

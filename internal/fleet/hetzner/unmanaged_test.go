@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hetznercloud/hcloud-go/v2/hcloud"
-
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
@@ -207,45 +205,6 @@ func TestAddressOfAVM(t *testing.T) {
 	noErr(t, "delete", q.Delete(t.Context(), "vm-inner", fleet.ReasonDone))
 	if vm.MicroHour >= v6.MicroHour+1 || vm.MicroHour <= 0 {
 		t.Errorf("got a price of %d, %d with IPv6", vm.MicroHour, v6.MicroHour)
-	}
-}
-
-// TestBakingServerHasOpenEgress: where VMs have no direct egress, the server on which their image is baked has it, to
-// download the image's contents.
-func TestBakingServerHasOpenEgress(t *testing.T) {
-	t.Parallel()
-	p := newProject(t, nil)
-	provider := p.provider(func(c *hetzner.Config) { c.Egress = hetzner.EgressTether })
-	usual, baking := spec("usual"), spec("baking")
-	baking.Labels[fleet.LabelKind] = fleet.ImageBaking
-	for _, s := range []fleet.Spec{usual, baking} {
-		_, err := provider.Create(t.Context(), s)
-		noErr(t, "create "+s.Name, err)
-	}
-	p.clock.Advance(time.Minute)
-	client := hcloud.NewClient(hcloud.WithEndpoint(p.config().Endpoint), hcloud.WithToken(p.config().Token))
-	walls, err := client.Firewall.All(t.Context())
-	noErr(t, "list firewalls", err)
-	shut := map[int64]bool{}
-	for _, w := range walls {
-		for _, r := range w.Rules {
-			shut[w.ID] = shut[w.ID] || r.Direction == hcloud.FirewallRuleDirectionOut
-		}
-	}
-	servers, err := client.Server.All(t.Context())
-	noErr(t, "list servers", err)
-	for _, s := range servers {
-		if n := len(s.PublicNet.Firewalls); n != 1 {
-			t.Fatalf("%s: got %d firewalls", s.Name, n)
-		}
-		if is, want := shut[s.PublicNet.Firewalls[0].Firewall.ID], s.Name == "usual"; is != want {
-			t.Errorf("%s: got restricted egress %t", s.Name, is)
-		}
-	}
-	unmanaged, err := provider.ListUnmanaged(t.Context())
-	noErr(t, "list unmanaged resources", err)
-	for _, s := range unmanaged {
-		t.Errorf("got unmanaged resource %+v", s)
 	}
 }
 

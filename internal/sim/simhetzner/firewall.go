@@ -167,11 +167,13 @@ func (s *Sim) selectedServers(in []schema.FirewallResource) ([]*server, error) {
 func (s *Sim) applyFirewall(c *call, f *firewall, on []*server) []*action {
 	var actions []*action
 	for _, sv := range on {
+		refs := append(firewallRef(f), schema.ActionResourceReference{ID: sv.id, Type: "server"})
+		a := s.startAction(c, plan{command: "apply_firewall", took: s.cfg.Took.Other, on: refs})
 		if !slices.Contains(sv.firewalls, f) {
 			sv.firewalls = append(sv.firewalls, f)
+			sv.applying[f.id] = a
 		}
-		refs := append(firewallRef(f), schema.ActionResourceReference{ID: sv.id, Type: "server"})
-		actions = append(actions, s.startAction(c, plan{command: "apply_firewall", took: s.cfg.Took.Other, on: refs}))
+		actions = append(actions, a)
 	}
 	return actions
 }
@@ -248,8 +250,12 @@ func actFirewall(s *Sim, c *call) (answer, error) {
 			return answer{}, err
 		}
 		for _, sv := range on {
-			sv.firewalls = slices.DeleteFunc(sv.firewalls, func(g *firewall) bool { return g == f })
-			actions = append(actions, s.startAction(c, plan{command: "remove_firewall", took: s.cfg.Took.Other, on: firewallRef(f)}))
+			done := func(_ time.Time, failed bool) {
+				if !failed {
+					sv.firewalls = slices.DeleteFunc(sv.firewalls, func(g *firewall) bool { return g == f })
+				}
+			}
+			actions = append(actions, s.startAction(c, plan{command: "remove_firewall", took: s.cfg.Took.Other, on: firewallRef(f), done: done}))
 		}
 	default:
 		return answer{}, newError("not_found", "there is no action %s here", c.act)

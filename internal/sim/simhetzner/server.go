@@ -32,6 +32,7 @@ type server struct {
 	v4, v6     *primaryIP
 	nets       []attachment
 	firewalls  []*firewall
+	applying   map[int64]*action // the actions that apply firewalls to the running server, by the firewalls' IDs
 	volumes    []*volume
 	protection schema.ServerProtection
 	userData   string
@@ -101,7 +102,11 @@ func (s *Sim) wireServer(sv *server) any {
 		w.PublicNet.IPv6 = &schema.ServerPublicNetIPv6{ID: sv.v6.id, IP: sv.v6.address(), DNSPtr: []schema.ServerPublicNetIPv6DNSPtr{}}
 	}
 	for _, f := range sv.firewalls {
-		w.PublicNet.Firewalls = append(w.PublicNet.Firewalls, schema.ServerFirewall{ID: f.id, Status: "applied"})
+		status := "applied"
+		if a := sv.applying[f.id]; a != nil && a.running() {
+			status = "pending"
+		}
+		w.PublicNet.Firewalls = append(w.PublicNet.Firewalls, schema.ServerFirewall{ID: f.id, Status: status})
 	}
 	return w
 }

@@ -200,7 +200,7 @@ func (s *Sim) orderLimits(o *order) error {
 func (s *Sim) newServer(o *order, now time.Time) *server {
 	sv := &server{
 		id: s.nextID(), name: o.Name, status: serverInitializing, created: now, typ: o.typ, location: o.location, image: o.image,
-		labels: o.labels, firewalls: o.firewalls, volumes: o.volumes, userData: o.UserData, keys: o.keys, diskGB: o.typ.Disk,
+		labels: o.labels, firewalls: o.firewalls, applying: map[int64]*action{}, volumes: o.volumes, userData: o.UserData, keys: o.keys, diskGB: o.typ.Disk,
 		synced: !o.start,
 	}
 	s.servers[sv.id] = sv
