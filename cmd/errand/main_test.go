@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 		"everything wrong":     {args: []string{"check-config", "-c", bad}, code: 1, err: []string{"bad.yml cannot be used:\nline 2: limits.turn: this key is unknown; did you mean turns?\nline 3: data: write a text"}},
 		"serve refuses it":     {args: []string{"serve", "-c", bad}, code: 1, err: []string{"line 2: limits.turn"}},
 		"no file":              {args: []string{"check-config", "-c", "none.yml"}, code: 1, err: []string{"open the configuration: open none.yml"}},
-		"what is hardly meant": {args: []string{"check-config", "-c", "testdata/tether.yml"}, code: 0, out: []string{"ok: ", "provider  hetzner", "warning: hetzner.egress: with tether a VM needs a base image", "warning: hetzner.setup: ", "warning: hetzner.ssh_from: "}},
+		"what is hardly meant": {args: []string{"check-config", "-c", "testdata/open.yml"}, code: 0, out: []string{"ok: ", "provider  hetzner", "warning: hetzner.egress: agents reach every host", "warning: hetzner.setup: ", "warning: hetzner.ssh_from: "}},
 		"logs of nothing":      {args: []string{"logs", "acme/shop"}, code: 2, err: []string{`as OWNER/REPO#N, but got ["acme/shop"]`}},
 		"logs of a level":      {args: []string{"logs", "acme/shop#1", "--level", "loud", "--data", "."}, code: 2, err: []string{`level "loud": write debug, info, warn or error`}},
 		"logs of unknown task": {args: []string{"logs", "acme/shop#1", "--data", filepath.Dir(bad)}, code: 1, err: []string{"there is no transcript of this task: "}},

@@ -18,12 +18,12 @@ import (
 // payloads lists the specific fields of each stored kind of event. The database's invented events have every field set
 // that any event of 403b8aa could have.
 var payloads = map[event.Kind][]string{
-	event.KindTriggered:   {"issue", "base"},
-	event.KindCommented:   {"comment", "orders", "left", "more", "issue", "base"},
-	event.KindIssueEdited: {"issue"},
-	event.KindCommentEdited:  {"comment", "ticked", "only_boxes", "candidate"},
-	event.KindThumb:       {"comment", "candidate"},
-	event.KindReviewed:    {"review"},
+	event.KindTriggered:     {"issue", "base"},
+	event.KindCommented:     {"comment", "orders", "left", "more", "issue", "base"},
+	event.KindIssueEdited:   {"issue"},
+	event.KindCommentEdited: {"comment", "ticked", "only_boxes", "candidate"},
+	event.KindThumb:         {"comment", "candidate"},
+	event.KindReviewed:      {"review"},
 }
 
 // envelope lists the common fields of all events.

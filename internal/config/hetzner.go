@@ -44,7 +44,7 @@ type Hetzner struct {
 	// server type in the last 24 hours. Each further hour is paid.
 	Insurance int `yaml:"insurance"`
 	// Reuse keeps the VM of an ended task until its paid hour ends, and gives it with a fresh disk to the next task of
-	// the same repository.
+	// the same repository. If egress is tether, this needs a base image.
 	Reuse bool `yaml:"reuse"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
 )
@@ -31,7 +32,7 @@ func TestFailedBootsAreNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				a := newAccount(t, took, false)
+				a := newAccount(t, took, false, hetzner.EgressOpen)
 				a.noLogin = test.noLogin
 				for _, f := range test.faults {
 					noErr(t, "set a fault", a.sim.Fault(f))

@@ -66,6 +66,7 @@ func publicKey(t *testing.T, seed byte) ssh.PublicKey {
 func (p *project) config() hetzner.Config {
 	settings := hetzner.DefaultSettings()
 	settings.Endpoint = p.url
+	settings.Egress = hetzner.EgressOpen // one firewall; network_test.go has the others
 	return hetzner.Config{
 		Settings: settings, Token: token, Deployment: "test", ClientKey: publicKey(p.t, 1), Now: p.clock.Now,
 		HTTP:  p.http,

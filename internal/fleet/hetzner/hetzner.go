@@ -80,7 +80,7 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		Endpoint: hcloud.Endpoint, Image: "ubuntu-24.04", SSHFrom: []string{"0.0.0.0/0", "::/0"},
-		Egress: EgressOpen, IPv4: true, IPv6: true,
+		Egress: EgressTether, IPv4: true, IPv6: true,
 	}
 }
 

@@ -35,6 +35,9 @@ func (p *Provider) CloseNetwork(ctx context.Context, id string) error {
 	return nil
 }
 
+// closeChecks is how often CloseNetwork reads a server after changing its firewalls, which usually takes a second.
+const closeChecks = 3
+
 func (o *orderer) closeNetwork(ctx context.Context, id string) error {
 	s, err := o.servers.ownServerByID(ctx, id)
 	if err != nil || s.Labels[fleet.LabelKind] == fleet.ImageBaking {
@@ -61,10 +64,15 @@ func (o *orderer) closeNetwork(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if s, err = o.servers.byID(ctx, s.ID); err == nil && !isClosed(s, g) {
-		err = fmt.Errorf("%w: Hetzner has not applied the firewall yet", fleet.ErrBusy)
+	for range closeChecks {
+		if err := o.cfg.Sleep(ctx, min(recheckInterval, o.cfg.Tick)); err != nil {
+			return err
+		}
+		if s, err = o.servers.byID(ctx, s.ID); err != nil || isClosed(s, g) {
+			return err
+		}
 	}
-	return err
+	return fmt.Errorf("%w: Hetzner has not applied the firewall yet", fleet.ErrBusy)
 }
 
 // actOnFirewall requests an action of a firewall. Its outcome is read from the server.
