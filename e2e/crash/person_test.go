@@ -93,13 +93,13 @@ func (p *person) review(ctx context.Context) error {
 	return err
 }
 
-// end merges and waits for the last comment.
+// end merges and waits for the last comment on the issue.
 func (p *person) end(ctx context.Context) error {
 	if err := p.ada().Merge(demo.Full, p.pull, simgithub.Merge{}); err != nil {
 		return err
 	}
 	return p.until(ctx, "the last comment", func() (bool, error) {
-		i, err := p.ada().Issue(demo.Full, p.pull)
+		i, err := p.ada().Issue(demo.Full, p.issue)
 		if err != nil {
 			return false, err
 		}
