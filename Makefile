@@ -51,7 +51,7 @@ test-full: export PATH := $(CURDIR)/.cache/clis/bin:$(PATH)
 
 test-full: published clis probot ## the heavy tests, which take minutes or need installed programs; also checks the simulators' answers
 	@test -d $(RECORDINGS)/github || $(MAKE) test
-	$(RECORD) ERRAND_TEST_FULL=1 $(SCRATCH) $(COUNT) $(AT_ONCE) -count=1 -timeout 20m -run '^TestHeavy' $(HEAVY)
+	$(RECORD) ERRAND_TEST_FULL=1 $(SCRATCH) $(COUNT) $(AT_ONCE) -count=1 -timeout 40m -run '^TestHeavy' $(HEAVY)
 	ERRAND_SAID=$(RECORDINGS)/github ERRAND_SAID_HETZNER=$(RECORDINGS)/hetzner $(GO) test -count=1 -v ./e2e/likeness/...
 
 test-root: rootfs ## the tests that need root, or that behave differently with it, as root
