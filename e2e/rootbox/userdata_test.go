@@ -216,12 +216,12 @@ func TestDeadMan(t *testing.T) {
 	}{
 		"no contact for too long": {cloudinit.Spec{ContactWithin: time.Hour}, "touch -d '-61 minutes' /run/errand/contact", true},
 		"in touch":                {cloudinit.Spec{ContactWithin: time.Hour}, "touch -d '-59 minutes' /run/errand/contact", false},
-		"VM too old":              {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-361 minutes' +%s > /var/lib/errand/born", true},
+		"the VM is too old":       {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-361 minutes' +%s > /var/lib/errand/born", true},
 		"not yet":                 {cloudinit.Spec{HardAfter: 6 * time.Hour}, "date -d '-359 minutes' +%s > /var/lib/errand/born", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tt.spec.Name = strings.ReplaceAll(name, " ", "-")
+			tt.spec.Name = strings.ToLower(strings.ReplaceAll(name, " ", "-"))
 			d := deploy(t, tt.spec)
 			box := boot(t, lab, rootbox.Spec{Name: tt.spec.Name, UserData: d.data})
 			// Not over SSH, because a login counts as contact.
