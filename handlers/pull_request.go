@@ -58,11 +58,12 @@ func (m *Mapper) review(ctx context.Context, payload []byte) ([]event.Event, str
 	v := e.Review
 	ev.ID, ev.At = fmt.Sprintf("review-event:%d", v.GetID()), at(v.SubmittedAt)
 	ev.Payload = event.Reviewed{Review: state.Review{
-		ID:    v.GetID(),
-		State: state.ReviewState(lower(v.GetState())),
-		Body:  v.GetBody(),
-		At:    at(v.SubmittedAt),
-		Head:  v.GetCommitID(),
+		ID:     v.GetID(),
+		State:  state.ReviewState(lower(v.GetState())),
+		Body:   v.GetBody(),
+		At:     at(v.SubmittedAt),
+		Head:   v.GetCommitID(),
+		Remark: m.parse(v.GetBody(), true).Remark,
 	}}
 	return []event.Event{ev}, "", nil
 }

@@ -28,6 +28,9 @@ func TestPullRequestEvents(t *testing.T) {
 		"approval": {func(w *world, p *simgithub.Issue) error {
 			return errOf(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "APPROVE"}))
 		}, []string{`reviewed #1 by ada review:approved:""`}},
+		"a review for somebody else": {func(w *world, p *simgithub.Issue) error {
+			return errOf(w.As("bob").Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Body: "@ada what do you think?"}))
+		}, []string{`reviewed #1 by bob review:commented:"@ada what do you think?" remark:to_others`}},
 		"threads come with their review": {func(w *world, p *simgithub.Issue) error {
 			return errOf(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "COMMENT", Comments: []simgithub.NewReviewComment{{Path: "a.txt", Line: 1, Body: "why?"}}}))
 		}, []string{`reviewed #1 by ada review:commented:""`, "pull_request_review_comment: gathered with its review"}},

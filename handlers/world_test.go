@@ -180,6 +180,9 @@ func describeEvent(e event.Event) string {
 	}
 	if r, ok := e.Payload.(event.Reviewed); ok {
 		add("review:%s:%q", r.Review.State, r.Review.Body)
+		if r.Review.Remark != "" {
+			add("remark:%s", r.Review.Remark)
+		}
 	}
 	if event.Of[event.PRClosed](e).Merged {
 		add("merged")

@@ -65,4 +65,6 @@ type Review struct {
 	Body  string      `json:"body"`
 	At    time.Time   `json:"at"`
 	Head  string      `json:"head"`
+	// Remark is the kind of a body that requests nothing from the agent; empty for a message to it.
+	Remark Remark `json:"remark,omitempty"`
 }

@@ -341,3 +341,34 @@ func TestQuestionAboutComments(t *testing.T) {
 		t.Errorf("got posts %v, feedback %v", got, l.task.Feedback)
 	}
 }
+
+// TestReviewRemarksStartNoRound: a review that thanks, that approves in words, or that begins by addressing somebody else is no
+// feedback; its threads are read all the same.
+func TestReviewRemarksStartNoRound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		review state.Review
+		want   bool // a round
+	}{
+		"to a colleague":        {state.Review{State: state.ReviewCommented, Body: "@grace what do you think?", Remark: state.RemarkToOthers}, false},
+		"thanks":                {state.Review{State: state.ReviewCommented, Body: "Thanks!", Remark: state.RemarkThanks}, false},
+		"an approval in words":  {state.Review{State: state.ReviewApproved, Body: "LGTM", Remark: state.RemarkApproving}, false},
+		"a request":             {state.Review{State: state.ReviewCommented, Body: "Use a map."}, true},
+		"changes are requested": {state.Review{State: state.ReviewChangesRequested, Body: "@grace told me that it breaks", Remark: state.RemarkToOthers}, true},
+	} {
+		for _, by := range []state.Person{writer, colleague} {
+			t.Run(name+" by "+by.Login, func(t *testing.T) {
+				t.Parallel()
+				l := newLife(t)
+				l.toPR()
+				c.review.ID = 7
+				l.do(event.Event{By: by, Permission: state.PermissionWrite, Payload: event.Reviewed{Review: c.review}})
+				l.want(state.PhasePROpen, state.JobGather)
+				l.do(event.Event{Payload: event.Gathered{}})
+				if got := l.task.Phase == state.PhaseAddressingReview; got != c.want {
+					t.Errorf("got phase %s and feedback %v, want a round: %t", l.task.Phase, l.task.Feedback, c.want)
+				}
+			})
+		}
+	}
+}

@@ -213,7 +213,8 @@ func (c *change) enqueueGather(at time.Time) {
 	c.enqueue(j)
 }
 
-// gatherReview gathers a review; a bare approval also sets ready to merge.
+// gatherReview gathers a review; a bare approval also sets ready to merge. A remark such as "LGTM", or one to somebody else, is no
+// feedback unless the review requests changes.
 func gatherReview(c *change) {
 	v := of[event.Reviewed](c).Review
 	if v.State == state.ReviewApproved {
@@ -222,7 +223,7 @@ func gatherReview(c *change) {
 	if v.State == state.ReviewChangesRequested {
 		c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
 	}
-	if v.Body != "" {
+	if v.Body != "" && (v.Remark == "" || v.State == state.ReviewChangesRequested) {
 		c.feedback(state.Feedback{ID: fmt.Sprintf("review:%d", v.ID), Kind: state.FeedbackReview, By: c.e.By, At: v.At, Body: v.Body, OnPR: true})
 	}
 	c.enqueueGather(c.e.Now.Add(c.p.Gather))

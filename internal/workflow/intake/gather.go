@@ -87,13 +87,14 @@ func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Th
 
 // addressedComments reports for each comment of a thread whether it is for errand. A comment that starts the thread is
 // for errand, and so are an answer to errand or to a bot, a comment that mentions errand, and what the same person adds
-// to one of these. Other replies are between people, unless errand started the thread.
+// to one of these. Other replies are between people, unless errand started the thread. Thanks, and a comment that begins by
+// addressing somebody else, are never for errand.
 func addressedComments(list []forge.Comment, me forge.App) []bool {
 	out := make([]bool, len(list))
 	for i := range list {
 		c := &list[i]
 		switch {
-		case c.Author.ID == me.BotID:
+		case c.Author.ID == me.BotID, isRemark(c.Body, me.Slug):
 		case i == 0, list[0].Author.ID == me.BotID, command.Mentions(c.Body, me.Slug):
 			out[i] = true
 		case list[i-1].Author.Bot, list[i-1].Author.ID == me.BotID:
@@ -103,6 +104,18 @@ func addressedComments(list []forge.Comment, me forge.App) []bool {
 		}
 	}
 	return out
+}
+
+// isRemark reports whether a reply in a thread is addressed to somebody else, without a mention of errand, or consists of
+// thanks. A +1 or "ok" may be the answer to a question.
+func isRemark(body, slug string) bool {
+	switch command.ClassifyRemark(body, slug) {
+	case state.RemarkToOthers:
+		return !command.Mentions(body, slug)
+	case state.RemarkThanks:
+		return true
+	}
+	return false
 }
 
 // heard reports whether the agent may see comments by a person or a bot; GitHub is asked for each
