@@ -28,7 +28,7 @@ func (p post) question() string {
 		addressed(p.By, "a question before work continues:"),
 		markdown.Quote(p.embed()),
 		markdown.BulletList(p.Items, 10),
-		"Answer in a comment; the task continues with the first answer by a person with write access.",
+		"Answer in a comment. The task continues when a comment by a person with write access answers the question.",
 	)
 }
 
