@@ -243,7 +243,7 @@ func (t *Task) PlanByHash(hash string) *Plan {
 	return nil
 }
 
-// Gathering is the time in which comments on a waiting plan, or on an open question, are gathered for one run.
+// Gathering is the time in which comments on a waiting plan or changes, or on an open question, are gathered for one run.
 type Gathering struct {
 	Since time.Time `json:"since"` // the first of them
 	Until time.Time `json:"until"` // moves with each of them, up to a limit

@@ -104,7 +104,7 @@ type TaskPlans struct {
 	Question   *Question  `json:"question,omitempty"` // open while in awaiting_answer
 	// Asked is the agent's question while a run considers comments on it: the run may leave it open.
 	Asked *Question `json:"asked,omitempty"`
-	// Gathering is set while comments on the newest plan, or on the open question, are gathered.
+	// Gathering is set while comments on the newest plan or changes, or on the open question, are gathered.
 	Gathering *Gathering `json:"gathering,omitempty"`
 	// Held lists the approvals of the newest plan that wait until the comments on it have been considered, oldest first.
 	Held    []Candidate `json:"held,omitempty"`

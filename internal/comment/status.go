@@ -272,7 +272,11 @@ func planState(t *state.Task, p *state.Plan, v View) string {
 	case p.Superseded:
 		return s + ", being revised"
 	case len(t.Held) > 0:
-		return s + fmt.Sprintf(", approved by %s (%s), which counts if the comments on the plan change nothing", name(t.Held[0].By), words.Via(t.Held[0].Via))
+		condition := "if the comments on the plan change nothing"
+		if p.Kind == state.PlanPublish {
+			condition = "only if the comments on the changes are withdrawn"
+		}
+		return s + fmt.Sprintf(", approved by %s (%s), which counts %s", name(t.Held[0].By), words.Via(t.Held[0].Via), condition)
 	case t.Gathering != nil || t.ConsideredPlan() != nil:
 		return s + ", not approved yet; comments on it are considered first"
 	}

@@ -258,8 +258,8 @@ const maxHeld = 20
 // mustHold reports whether a checked approval of the newest revision waits until comments on it have been considered.
 func mustHold(c *change) bool {
 	p := c.t.NewestPlan()
-	return p != nil && p.Kind != state.PlanPublish && c.e.Candidate().Hash == p.Hash && p.Open() && p.IssueHash == c.t.Frozen.Hash &&
-		(c.t.ConsideredPlan() != nil || c.t.Phase.AwaitsPlan() && c.t.Gathering != nil)
+	return p != nil && c.e.Candidate().Hash == p.Hash && p.Open() && (p.Kind == state.PlanPublish || p.IssueHash == c.t.Frozen.Hash) &&
+		(c.t.ConsideredPlan() != nil || c.t.Phase.AwaitsApproval() && c.t.Gathering != nil)
 }
 
 // isHeldRevision reports whether a 👍 is on the revision whose comments the agent considers.

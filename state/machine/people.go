@@ -172,13 +172,6 @@ func replan(c *change) {
 	c.enqueueStep(state.JobStart)
 }
 
-// revise starts the next revision of the shown changes because of a trusted comment on them.
-func revise(c *change) {
-	keepComment(c)
-	c.react(state.ReactionEyes)
-	c.startRevision("@" + c.e.By.Login + " asked for a change")
-}
-
 // startRevision returns from a waiting plan to planning.
 func (c *change) startRevision(reason string) {
 	p := c.t.NewestPlan()

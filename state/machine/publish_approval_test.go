@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +75,8 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 
 	// A change request, and the old diff of the rework is of no use.
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{Comment: &state.Comment{ID: 31, Body: "Not like that.", At: l.now}}})
+	l.want(state.PhaseAwaitingPublishApproval, state.JobDue)
+	l.gathered()
 	l.want(state.PhaseImplementing, state.JobLaunch)
 	l.do(event.Event{Run: l.task.Work.Run, Payload: event.DiffReady{Plan: state.Plan{Text: "+late", Publish: &state.Changes{Ref: "ref2"}}}})
 	l.want(state.PhaseImplementing)
@@ -109,5 +112,44 @@ func TestHashOfChangesCoversData(t *testing.T) {
 	base.Publish = &state.Changes{Digest: "d", Tree: "t", Approved: &state.Approval{}, Stat: []string{"x"}}
 	if seen[state.PlanHash(base)] != "base" {
 		t.Error("got another hash after an approval, want the same")
+	}
+}
+
+// TestCommentsOnChangesAreGathered: comments on changes that wait for approval start one run together. An approval meanwhile is
+// held: it is answered if the changes are revised, and checked again if the comments were withdrawn.
+func TestCommentsOnChangesAreGathered(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		comments []state.Comment
+		reread   []state.Comment
+		want     state.Phase
+		posts    []string // when the comments have been gathered
+	}{
+		"two requests":      {comments: []state.Comment{{Body: "Use a map."}, {Body: "And a test.", Mention: true, OnPR: true}}, want: state.PhaseImplementing, posts: []string{state.RejectedRevised}},
+		"withdrawn":         {comments: []state.Comment{{Body: "Use a map."}}, reread: []state.Comment{{ID: 50, Withdrawn: state.RejectedCommentDeleted}}, want: state.PhaseAwaitingPublishApproval},
+		"one is thanks now": {comments: []state.Comment{{Body: "Use a map."}}, reread: []state.Comment{{ID: 50, Body: "Thanks!", Remark: state.RemarkThanks}}, want: state.PhaseAwaitingPublishApproval},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toShown()
+			for i, m := range c.comments {
+				l.said(int64(50+i), []state.Person{writer, colleague}[i%2], m)
+				l.want(state.PhaseAwaitingPublishApproval, state.JobDue)
+			}
+			l.approvedBy(colleague)
+			if len(l.task.Held) != 1 {
+				t.Fatalf("got held approvals %v, want one", l.task.Held)
+			}
+			l.gathered(c.reread...)
+			l.want(c.want)
+			if got := l.posted(); !slices.Equal(got, c.posts) {
+				t.Errorf("got posts %v, want %v", got, c.posts)
+			}
+			revised := c.want == state.PhaseImplementing
+			if len(l.task.Held) != 0 || l.enqueued(state.JobApprove) == revised || l.enqueued(state.JobLaunch) != revised || l.task.Gathering != nil {
+				t.Errorf("got held approvals %v, gathering %v and jobs %v", l.task.Held, l.task.Gathering, kindsOf(l.jobs))
+			}
+		})
 	}
 }

@@ -239,14 +239,9 @@ var commandRows = []Row{
 		Doc: "answered, once per revision, with how to approve; nothing starts",
 	},
 	{
-		From: awaiting, On: event.KindCommented, Verb: state.VerbMessage,
+		From: approving, On: event.KindCommented, Verb: state.VerbMessage,
 		To: same, do: gatherPlanComment,
 		Doc: "👀; comments are gathered for a while, then the agent considers them",
-	},
-	{
-		From: asking, On: event.KindCommented, Verb: state.VerbMessage,
-		To: building, do: revise,
-		Doc: "a change request: the agent addresses it, and the new changes are shown",
 	},
 	{
 		From: approving, On: event.KindCommented,
@@ -263,8 +258,8 @@ var commandRows = []Row{
 	{
 		From: asking, On: event.KindCommented,
 		If: "on the issue", when: func(c *change) bool { return !c.e.Comment().OnPR },
-		To: building, do: revise,
-		Doc: "a change request: the agent addresses it, and the new changes are shown",
+		To: same, do: gatherPlanComment,
+		Doc: "👀; comments are gathered for a while, then the agent addresses them",
 	},
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindCommented, Verb: state.VerbMessage,

@@ -67,7 +67,7 @@ var stepRows = []Row{
 		Doc: "nothing",
 	},
 	{
-		From: slices.Concat(awaiting, planning), On: event.KindApproved,
+		From: slices.Concat(approving, planning), On: event.KindApproved,
 		If: "of the newest revision, while comments on it are gathered or considered", when: mustHold,
 		To: same, do: holdApproval,
 		Doc: "held: checked again if the comments leave the plan as it is, and answered as stale if they lead to a new revision",
@@ -131,16 +131,16 @@ var stepRows = []Row{
 		Doc: "the agent reads the comments as they are now; without any, the question stays open",
 	},
 	{
-		From: awaiting, On: event.KindDue,
+		From: approving, On: event.KindDue,
 		If: "comments, but more have come since", when: all(isDue(state.DueComments), stillGathers),
 		To: same, do: func(c *change) { c.scheduleDue(state.DueComments, "", c.t.Gathering.Until) },
 		Doc: "gathered a while longer",
 	},
 	{
-		From: awaiting, On: event.KindDue,
+		From: approving, On: event.KindDue,
 		If: "comments", when: all(isDue(state.DueComments), func(c *change) bool { return c.t.Gathering != nil }),
-		To: append([]state.Phase{Same}, planning...), do: considerComments,
-		Doc: "the agent considers the comments as they are now; without any, held approvals are checked",
+		To: slices.Concat(same, planning, building), do: considerComments,
+		Doc: "the agent considers the comments as they are now, or addresses those on changes; without any, held approvals are checked",
 	},
 	{
 		From: working, On: event.KindDue,

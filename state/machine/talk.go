@@ -89,10 +89,6 @@ func planPosted(c *change, hash string) {
 		return
 	}
 	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.pendingFeedback()) > 0 {
-		if p.Kind == state.PlanPublish {
-			c.startRevision("something trusted was said before it was posted")
-			return // people have seen this revision; the next one takes their comments into account
-		}
 		startGathering(c)
 	}
 	if of[event.Posted](c).Ticked {
@@ -215,7 +211,7 @@ func replyHowToApprove(c *change) {
 	}
 }
 
-// gatherPlanComment stores a comment on a waiting plan, and waits for more before the agent considers them.
+// gatherPlanComment stores a comment on a waiting plan or on shown changes, and waits for more before the agent considers them.
 func gatherPlanComment(c *change) {
 	keepComment(c)
 	c.react(state.ReactionEyes)
@@ -246,7 +242,8 @@ func extendGathering(c *change) {
 // stillGathers reports whether the time to gather comments was extended.
 func stillGathers(c *change) bool { return c.t.Gathering != nil && c.e.Now.Before(c.t.Gathering.Until) }
 
-// considerComments has the agent consider the gathered comments. The plan stays open meanwhile.
+// considerComments has the agent consider the gathered comments. A plan stays open meanwhile; comments on shown changes request
+// other changes.
 func considerComments(c *change) {
 	applyReread(c)
 	if len(c.pendingFeedback()) == 0 {
@@ -254,7 +251,12 @@ func considerComments(c *change) {
 		releaseHeld(c)
 		return
 	}
-	c.enterPhase(c.t.NewestPlan().Kind.PlanningPhase(), "comments on the plan are considered")
+	p := c.t.NewestPlan()
+	if p.Kind == state.PlanPublish {
+		c.startRevision("comments ask for a change")
+		return
+	}
+	c.enterPhase(p.Kind.PlanningPhase(), "comments on the plan are considered")
 	if _, found := newlyVouched(c); found {
 		c.enqueueStep(state.JobStart) // the present discussion decides whether the agent may see the comment
 		return
