@@ -19,8 +19,7 @@ func treatments() map[string]map[string]string {
 	return map[string]map[string]string{
 		"issues": {
 			"assigned": mapped, "unassigned": mapped, "labeled": mapped, "unlabeled": mapped, "edited": mapped, "closed": mapped, "deleted": mapped,
-			"transferred": mapped, "locked": mapped, "unlocked": mapped,
-			"opened":   "assignees and labels arrive in separate webhooks",
+			"transferred": mapped, "locked": mapped, "unlocked": mapped, "opened": mapped,
 			"reopened": "errand works on it again only when somebody requests it",
 			"pinned":   display, "unpinned": display, "milestoned": lists, "demilestoned": lists, "typed": lists, "untyped": lists,
 			"field_added": another, "field_removed": another,

@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,6 +96,12 @@ var completePayloads = map[string]string{
 	"check_suite":                 `{"action":"completed","check_suite":{"head_sha":"aa","conclusion":"failure"},"repository":{"id":70}}`,
 }
 
+// issueTexts are payloads of issues whose text mentions errand.
+var issueTexts = []string{
+	`{"action":"opened","issue":{"number":1,"title":"t","body":"It breaks.\n\n@errand plan base: v1\n@errand model opus","user":{"id":4},"created_at":"2026-01-02T03:04:05Z","node_id":"n"},"repository":{"id":70},"sender":{"id":4}}`,
+	`{"action":"edited","changes":{"body":{"from":"It breaks."}},"issue":{"number":1,"title":"t","body":"@errand mend it","user":{"id":4},"updated_at":"2026-01-02T03:04:05Z","node_id":"n"},"repository":{"id":70},"sender":{"id":5}}`,
+}
+
 // wire has the fields of a fuzzed payload that decide who did what, decoded without package handlers.
 type wire struct {
 	Action  string
@@ -103,6 +110,7 @@ type wire struct {
 		User struct{ ID int64 }
 		Body string
 	}
+	Issue struct{ Body string }
 }
 
 // FuzzMap checks that every payload maps to events of a task or to a reason for having none, the same each time, and that
@@ -113,6 +121,9 @@ func FuzzMap(f *testing.F) {
 			f.Add(uint8(n), []byte(p))
 		}
 		f.Add(uint8(n), []byte(completePayloads[event]))
+	}
+	for _, p := range issueTexts {
+		f.Add(uint8(slices.Index(knownEvents, "issues")), []byte(p))
 	}
 	f.Fuzz(func(t *testing.T, n uint8, payload []byte) {
 		event := knownEvents[int(n)%len(knownEvents)]
@@ -136,7 +147,12 @@ func checkActor(t *testing.T, e event.Event, w wire) {
 	if e.By.ID != 0 && e.By.ID != w.Sender.ID {
 		t.Errorf("%s: got actor %d, want sender %d", e.Kind(), e.By.ID, w.Sender.ID)
 	}
-	if len(event.Of[event.Commented](e).Orders) > 0 && (e.Kind() != event.KindCommented || w.Action != "created" || w.Sender.ID == 99 || !strings.Contains(strings.ToLower(w.Comment.Body), "@errand")) {
+	said, actions := w.Comment.Body, []string{"created"}
+	if c := event.Of[event.Commented](e).Comment; c != nil && c.InIssue {
+		said, actions = w.Issue.Body, []string{"opened", "edited"}
+	}
+	if len(event.Of[event.Commented](e).Orders) > 0 &&
+		(e.Kind() != event.KindCommented || !slices.Contains(actions, w.Action) || w.Sender.ID == 99 || !strings.Contains(strings.ToLower(said), "@errand")) {
 		t.Errorf("got orders %+v from %+v, want none", event.Of[event.Commented](e).Orders, w)
 	}
 	if (e.Candidate() != nil || event.Of[event.CommentEdited](e).Ticked) && (e.Kind() != event.KindCommentEdited || w.Action != "edited" || w.Comment.User.ID != 99 || w.Sender.ID == 99) {

@@ -156,12 +156,23 @@ type extra struct {
 			Name string `json:"name"`
 		} `json:"type"`
 	} `json:"issue"`
+	Changes struct {
+		OldIssue *struct{} `json:"old_issue"` // set if the issue was transferred from another repository
+	} `json:"changes"`
+}
+
+// extraOf decodes those fields. It returns the zero value if they cannot be decoded.
+func extraOf(payload []byte) extra {
+	x, err := decode[extra](payload)
+	if err != nil {
+		return extra{}
+	}
+	return *x
 }
 
 // issueType returns the name of the issue's type, or "".
-func issueType(payload []byte) string {
-	x, err := decode[extra](payload)
-	if err != nil || x.Issue.Type == nil {
+func (x extra) issueType() string {
+	if x.Issue.Type == nil {
 		return ""
 	}
 	return x.Issue.Type.Name
@@ -185,6 +196,14 @@ func (m *Mapper) isLabel(name string) bool {
 // parse parses the commands in a comment.
 func (m *Mapper) parse(body string, onPR bool) command.Parsed {
 	return command.Parse(body, m.cfg.Slug, onPR)
+}
+
+// ordersOf returns the commands of a text. A mention without any starts the task.
+func ordersOf(parsed command.Parsed) []state.Order {
+	if parsed.Mention && len(parsed.Orders) == 0 {
+		return []state.Order{{Verb: state.VerbPlan}}
+	}
+	return parsed.Orders
 }
 
 // at converts a timestamp.

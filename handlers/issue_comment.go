@@ -34,7 +34,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 		}
 		ev.Task = t.Key
 	} else {
-		issue = issueOf(e.Issue, issueType(payload))
+		issue = issueOf(e.Issue, extraOf(payload).issueType())
 	}
 	written := &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: onPR}
 	if e.GetAction() == "deleted" {
@@ -48,14 +48,11 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 		return nil, "an edited comment: the agent sees its current text when it next reads", nil
 	}
 	parsed := m.parse(c.GetBody(), onPR)
-	if parsed.Mention && len(parsed.Orders) == 0 {
-		parsed.Orders = []state.Order{{Verb: state.VerbPlan}}
-	}
 	written.Mention, written.Quoted, written.Remark = parsed.Mention, parsed.Quoted, parsed.Remark
 	ev.ID, ev.At = fmt.Sprintf("comment:%d", c.GetID()), at(c.CreatedAt)
 	ev.Payload = event.Commented{
 		Comment:     written,
-		Orders:      parsed.Orders,
+		Orders:      ordersOf(parsed),
 		Skipped:     parsed.Left,
 		MoreSkipped: parsed.More,
 		Issue:       issue,

@@ -34,7 +34,11 @@ func (m *Mapper) issues(ctx context.Context, payload []byte) ([]event.Event, str
 		Installation: e.Installation.GetID(),
 		At:           at(e.Issue.UpdatedAt),
 	}
-	return m.issueAction(ctx, e, ev, issueOf(e.Issue, issueType(payload)))
+	more := extraOf(payload)
+	if e.GetAction() == "opened" && more.Changes.OldIssue != nil {
+		return nil, "a transferred issue: errand works on it only when somebody requests it", nil
+	}
+	return m.issueAction(ctx, e, ev, issueOf(e.Issue, more.issueType()))
 }
 
 // issueAction maps the action of an issues event.
@@ -56,6 +60,15 @@ func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev even
 		}
 		ev.ID = fmt.Sprintf("edit:%s:%d", state.FreezeHash(issue.Title, issue.Body), ev.At.Unix())
 		ev.Payload = event.IssueEdited{Issue: issue}
+		if mention := m.mentionAdded(e, ev, issue); mention != nil {
+			return []event.Event{ev, *mention}, "", nil
+		}
+	case "opened":
+		ev.At = at(e.Issue.CreatedAt)
+		if mention := m.mentionIn(issue, ev); mention != nil {
+			return []event.Event{*mention}, "", nil
+		}
+		return nil, "its text does not mention errand; assignees and labels arrive in separate webhooks", nil
 	case "closed":
 		return m.closed(ctx, ev)
 	case "deleted", "transferred":
@@ -68,6 +81,44 @@ func (m *Mapper) issueAction(ctx context.Context, e *github.IssuesEvent, ev even
 		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
 	return []event.Event{ev}, "", nil
+}
+
+// mentionIn returns the event for a mention of errand in the text of an issue, or nil. It is read like a comment by the sender.
+func (m *Mapper) mentionIn(issue *state.Issue, ev event.Event) *event.Event {
+	parsed := m.parse(issue.Body, false)
+	if !parsed.Mention {
+		return nil
+	}
+	ev.ID = "issue-text:" + issue.Node
+	ev.Payload = event.Commented{
+		Comment:     &state.Comment{Body: issue.Body, At: ev.At, InIssue: true, Mention: true, Remark: parsed.Remark},
+		Orders:      ordersOf(parsed),
+		Skipped:     parsed.Left,
+		MoreSkipped: parsed.More,
+		Issue:       issue,
+		Base:        parsed.Base,
+	}
+	return &ev
+}
+
+// mentionAdded returns the event for an edit that adds a mention of errand to the text of an issue, or nil. Of the commands
+// only the one to start counts, as edited comments give no commands either.
+func (m *Mapper) mentionAdded(e *github.IssuesEvent, ev event.Event, issue *state.Issue) *event.Event {
+	if e.Changes.Body == nil || e.Changes.Body.From == nil || m.parse(*e.Changes.Body.From, false).Mention {
+		return nil
+	}
+	mention := m.mentionIn(issue, ev)
+	if mention == nil {
+		return nil
+	}
+	text := event.Of[event.Commented](*mention)
+	if !slices.ContainsFunc(text.Orders, func(o state.Order) bool { return o.Verb == state.VerbPlan || o.Verb == state.VerbMessage }) {
+		return nil
+	}
+	mention.ID = "issue-text:" + ev.ID
+	text.Orders, text.Skipped, text.MoreSkipped = []state.Order{{Verb: state.VerbPlan}}, nil, 0
+	mention.Payload = text
+	return mention
 }
 
 // triggerPayload returns the payload of an assignment or a label, or that of its removal.

@@ -93,6 +93,62 @@ func TestRemovedTriggersAreMapped(t *testing.T) {
 	w.wants("untriggered #1 by ada via assigned", "untriggered #1 by ada via label")
 }
 
+// TestMentionsInIssueTexts: a mention in the text of a new issue, or one that an edit adds, is read like a comment by whoever wrote it.
+func TestMentionsInIssueTexts(t *testing.T) {
+	t.Parallel()
+	open := func(login, body string) func(w *world) error {
+		return func(w *world) error {
+			return errOf(w.As(login).OpenIssue(full, simgithub.NewIssue{Title: "It breaks", Body: body}))
+		}
+	}
+	edit := func(author, before, editor, after string) func(w *world) error {
+		return func(w *world) error {
+			i, err := w.As(author).OpenIssue(full, simgithub.NewIssue{Title: "It breaks", Body: before})
+			w.deliveredHooks()
+			return errors.Join(err, w.As(editor).EditIssue(full, i.Number, simgithub.IssueEdit{Body: ptr(after)}))
+		}
+	}
+	const none = "issues: its text does not mention errand; assignees and labels arrive in separate webhooks"
+	for name, c := range map[string]struct {
+		act  func(w *world) error
+		want []string
+	}{
+		"by a writer":          {open("ada", "Always.\n\n@errand"), []string{`commented #1 by ada "It breaks" in-issue mention order:plan`}},
+		"by an outsider":       {open("eve", "@errand mend it"), []string{`commented #1 by eve "It breaks" in-issue mention order:message`}},
+		"with commands":        {open("bob", "@errand plan base: v2\n@errand model opus"), []string{`commented #1 by bob base v2 "It breaks" in-issue mention order:plan order:model`}},
+		"none":                 {open("ada", "Always."), []string{none}},
+		"in a quote":           {open("ada", "> @errand plan"), []string{none}},
+		"in code":              {open("bob", "```\n@errand plan\n```"), []string{none}},
+		"in the template":      {open("ada", "<!-- @errand plan -->\n\nAlways."), []string{none}},
+		"within a line":        {open("ada", "Perhaps @errand can help."), []string{none}},
+		"added":                {edit("eve", "Always.", "ada", "Always.\n\n@errand"), []string{`issue_edited #1 by ada "It breaks"`, `commented #1 by ada "It breaks" in-issue mention order:plan`}},
+		"added by its author":  {edit("eve", "Always.", "eve", "@errand mend it"), []string{`issue_edited #1 by eve "It breaks"`, `commented #1 by eve "It breaks" in-issue mention order:plan`}},
+		"added commands":       {edit("ada", "Always.", "bob", "@errand plan\n@errand cancel"), []string{`issue_edited #1 by bob "It breaks"`, `commented #1 by bob "It breaks" in-issue mention order:plan`}},
+		"another command":      {edit("ada", "Always.", "bob", "@errand cancel"), []string{`issue_edited #1 by bob "It breaks"`}},
+		"it was there already": {edit("eve", "@errand mend it", "ada", "@errand mend it, please"), []string{`issue_edited #1 by ada "It breaks"`}},
+		"taken out":            {edit("ada", "@errand", "ada", "Always."), []string{`issue_edited #1 by ada "It breaks"`}},
+		"by errand itself":     {func(w *world) error { return open(w.App().BotLogin, "@errand plan")(w) }, []string{"issues: errand's own action"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			check(t, c.act(w))
+			w.wants(c.want...)
+		})
+	}
+}
+
+// TestTransferredIssueStartsNothing: a transferred issue is new in its repository, but its text is not.
+func TestTransferredIssueStartsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	payload := `{"action":"opened","changes":{"old_issue":{"number":4},"old_repository":{"id":69}},"issue":{"number":1,"title":"t","body":"@errand plan"},"repository":{"id":70},"sender":{"id":5}}`
+	events, reason, err := w.mapper.Map(t.Context(), "issues", "guid", []byte(payload))
+	if len(events) != 0 || err != nil || !strings.Contains(reason, "transferred") {
+		t.Errorf("got events %v, reason %q, error %v; want none because it was transferred", events, reason, err)
+	}
+}
+
 // One event is compared with GitHub's data, field by field.
 func TestEventCarriesTheIssue(t *testing.T) {
 	t.Parallel()

@@ -166,7 +166,7 @@ func describeEvent(e event.Event) string {
 		for _, flag := range []struct {
 			on   bool
 			word string
-		}{{c.OnPR, "on-pr"}, {c.Thread != 0, "in-thread"}, {c.Mention, "mention"}, {c.Quoted, "quoted"}, {event.Of[event.CommentEdited](e).OnlyBoxes, "only-boxes"}, {event.Of[event.CommentEdited](e).Ticked, "ticked"}} {
+		}{{c.OnPR, "on-pr"}, {c.Thread != 0, "in-thread"}, {c.InIssue, "in-issue"}, {c.Mention, "mention"}, {c.Quoted, "quoted"}, {event.Of[event.CommentEdited](e).OnlyBoxes, "only-boxes"}, {event.Of[event.CommentEdited](e).Ticked, "ticked"}} {
 			if flag.on {
 				add("%s", flag.word)
 			}

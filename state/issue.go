@@ -26,6 +26,8 @@ type Comment struct {
 	OnPR bool      `json:"on_pr,omitempty"`
 	// Thread is the top-level review comment that this one answers, or is; 0 for a conversation comment.
 	Thread int64 `json:"thread,omitempty"`
+	// InIssue is set for the issue's own text, which is read for mentions like a comment. ID and Node are empty then.
+	InIssue bool `json:"in_issue,omitempty"`
 	// Mention is set when it addresses the bot at the start of a line.
 	Mention bool `json:"mention,omitempty"`
 	// Withdrawn is set by the job vet if the comment has no effect because it was deleted, hidden or edited before it was

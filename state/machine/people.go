@@ -47,7 +47,7 @@ func beginTask(c *change) {
 // react adds errand's reaction to the event's subject: a comment, or the issue.
 func (c *change) react(content state.Reaction) {
 	j := c.job(state.JobReact, state.LaneTalk, "react-"+string(content)+"-issue")
-	if m := c.e.Comment(); m != nil {
+	if m := c.e.Comment(); m != nil && !m.InIssue {
 		j = c.job(state.JobReact, state.LaneTalk, fmt.Sprintf("react-%s-%d", content, m.ID))
 		j.Args.Comment, j.Args.Review = m.ID, m.Thread != 0
 	}
@@ -72,8 +72,17 @@ func countMention(c *change) {
 	}
 }
 
-// replyOneTask answers, once, that the issue already has a task.
-func replyOneTask(c *change) {
+// triggerWindow is the time within which an assignment or a label belongs to the mention that started the task: people do both
+// when they open an issue.
+const triggerWindow = time.Minute
+
+// addTrigger answers, once, that the issue already has a task. An assignment or a label right after the mention that started
+// the task becomes its trigger instead, so that removing it cancels the task.
+func addTrigger(c *change) {
+	if t := &c.t.Trigger; t.Via == state.TriggerMention && c.e.Via != event.ViaSweep && c.e.At.Sub(t.At).Abs() < triggerWindow {
+		t.Via = c.e.Via
+		return
+	}
 	if c.e.Via == event.ViaSweep || c.e.Via == c.t.Trigger.Via || !c.markOnce("one-task") {
 		return
 	}

@@ -40,6 +40,24 @@ var commandRows = []Row{
 		Doc: "the trigger gets a 😕, nothing starts",
 	},
 	{
+		From: anyPhase, On: event.KindCommented, Verb: state.VerbPlan,
+		If: "in the issue's text", when: isIssueText,
+		To: same, do: func(*change) {},
+		Doc: "none: the task has begun",
+	},
+	{
+		From: anyPhase, On: event.KindCommented, Verb: state.VerbMessage,
+		If: "in the issue's text", when: isIssueText,
+		To: same, do: func(*change) {},
+		Doc: "none: the agent reads the issue's text",
+	},
+	{
+		From: anyPhase, On: event.KindCommented,
+		If: "a mention in the issue's text that was removed before it was read", when: all(isIssueText, func(c *change) bool { return c.e.Comment().Withdrawn != "" }),
+		To: same, do: func(*change) {},
+		Doc: "none",
+	},
+	{
 		From: anyPhase, On: event.KindCommented,
 		If:   "it was deleted, hidden or edited before it was read",
 		when: func(c *change) bool { return c.e.Comment().Withdrawn != "" },

@@ -39,8 +39,8 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindTriggered,
-		To: same, do: replyOneTask,
-		Doc: "one task per issue: a second trigger is answered",
+		To: same, do: addTrigger,
+		Doc: "one task per issue: a second trigger is answered, unless it comes right after the mention that started the task",
 	},
 	{
 		From: open, On: event.KindUntriggered,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,6 +40,9 @@ func (s *Steps) Vet(ctx context.Context, w *step.Attempt) (event.Event, error) {
 		return event.Event{}, step.Retryable(fmt.Errorf("vet %s of @%s: %w", e.Kind(), e.By.Login, err))
 	}
 	e.Permission, e.Vetted = p, &state.Vetted{By: e.By, Permission: p, At: at}
+	if c := e.Comment(); p.CanWrite() && c != nil && c.InIssue {
+		return s.rereadIssue(ctx, repo, e)
+	}
 	if p.CanWrite() && acts(e) {
 		base := ""
 		if w.Task != nil {
@@ -110,6 +114,28 @@ func (s *Steps) reread(ctx context.Context, repo forge.Repo, e event.Event, base
 		c.Body, c.Mention, c.Quoted, c.Remark = now.Body, parsed.Mention, parsed.Quoted, parsed.Remark
 		p.Orders, p.Base = parsed.Orders, parsed.Base
 	}
+	p.Comment = &c
+	e.Payload = p
+	return e, nil
+}
+
+// rereadIssue withdraws a mention in an issue's text that is no longer there, or whose issue is gone: its webhook may have come
+// late. Other edits are found by the job start.
+func (s *Steps) rereadIssue(ctx context.Context, repo forge.Repo, e event.Event) (event.Event, error) {
+	now, err := s.GitHub.Issue(ctx, repo, e.Task.Issue)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return event.Event{}, step.Retryable(fmt.Errorf("read the issue of @%s again: %w", e.By.Login, err))
+	}
+	self, selfErr := s.GitHub.Self(ctx)
+	if selfErr != nil {
+		return event.Event{}, selfErr
+	}
+	if err == nil && command.Parse(now.Body, self.Slug, false).Mention {
+		return e, nil
+	}
+	p := event.Of[event.Commented](e)
+	c := *p.Comment
+	c.Withdrawn = state.RejectedCommentEdited
 	p.Comment = &c
 	e.Payload = p
 	return e, nil

@@ -33,6 +33,42 @@ func TestVetStoresGitHubsAnswer(t *testing.T) {
 	}
 }
 
+// TestVetReadsMentionInIssueTextAgain: a mention in an issue's text that was removed before its webhook arrived starts nothing.
+func TestVetReadsMentionInIssueTextAgain(t *testing.T) {
+	t.Parallel()
+	text := func(body string) func(w *workflowtest.World) error {
+		return func(w *workflowtest.World) error {
+			return w.Ada.EditIssue(workflowtest.RepoName, 1, simgithub.IssueEdit{Body: &body})
+		}
+	}
+	for name, c := range map[string]struct {
+		login     string
+		change    func(w *workflowtest.World) error
+		withdrawn bool
+	}{
+		"as it was":             {"ada", text("It breaks.\n\n@errand mend it"), false},
+		"other words":           {"bob", text("@errand mend it, please"), false},
+		"taken out":             {"ada", text("It breaks."), true},
+		"now in a quote":        {"bob", text("> @errand mend it"), true},
+		"deleted":               {"ada", func(w *workflowtest.World) error { return w.Ada.DeleteIssue(workflowtest.RepoName, 1) }, true},
+		"by an outsider anyway": {"eve", text("It breaks."), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			workflowtest.Check(t, c.change(w))
+			p := event.Commented{
+				Comment: &state.Comment{InIssue: true, Mention: true, Body: "@errand mend it"}, Orders: []state.Order{{Verb: state.VerbMessage, Text: "mend it"}},
+				Issue: &state.Issue{Title: "It breaks", Body: "@errand mend it"},
+			}
+			e := w.Do(state.JobVet, workflowtest.Vets(event.Event{Task: w.Task.Key, By: w.Person(c.login), Payload: p}))
+			if got := e.Comment(); (got.Withdrawn != "") != c.withdrawn || !got.InIssue || e.Permission == "" {
+				t.Errorf("got comment %+v with permission %s, want it withdrawn: %t", got, e.Permission, c.withdrawn)
+			}
+		})
+	}
+}
+
 // TestStartUsesTheAnswerOfItsEvent: a permission is read once for an event and a person, and again when the answer is
 // old or about another person.
 func TestStartUsesTheAnswerOfItsEvent(t *testing.T) {
