@@ -89,10 +89,11 @@ func (f *Forge) IssueState(ctx context.Context, installation int64, owner, name 
 	return err == nil && !i.Closed, err
 }
 
-// IssueFilter selects issues. If both Label and Assignee are set, both must match.
+// IssueFilter selects issues. All fields that are set must match.
 type IssueFilter struct {
 	Label    string
-	Assignee string // a login
+	Assignee string    // a login
+	Since    time.Time // changed at that time or later
 }
 
 // OpenIssuesFor returns the open issues, but no pull requests, that match a filter, oldest first.
@@ -107,6 +108,9 @@ func (f *Forge) OpenIssuesFor(ctx context.Context, r Repo, want IssueFilter) ([]
 	}
 	if want.Assignee != "" {
 		q.Set("assignee", want.Assignee)
+	}
+	if !want.Since.IsZero() {
+		q.Set("since", want.Since.UTC().Format(time.RFC3339))
 	}
 	var out []Issue
 	err = client.Pages(func(page int) (int, error) {

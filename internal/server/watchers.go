@@ -113,6 +113,7 @@ func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper 
 		Now:        s.opts.Now,
 		BotID:      me.BotID,
 		BotLogin:   me.BotLogin,
+		Slug:       me.Slug,
 		Assignee:   s.cfg.Trigger.Assignee,
 		Label:      s.cfg.Trigger.Label,
 		Deliveries: t.Deliveries,

@@ -132,11 +132,8 @@ func (s *Sweeper) insertWebhook(ctx context.Context, t *state.Task, w lostWebhoo
 	if known || err != nil {
 		return err
 	}
-	r := t.Repo
 	w.payload["action"], w.payload["sender"], w.payload["installation"] = w.action, personJSON(w.by), map[string]any{"id": t.Installation}
-	w.payload["repository"] = map[string]any{
-		"id": r.ID, "name": r.Name, "full_name": r.FullName(), "owner": map[string]any{"login": r.Owner}, "default_branch": r.DefaultBranch, "private": r.Private, "html_url": r.URL,
-	}
+	w.payload["repository"] = repoJSON(t.Repo)
 	payload, err := json.Marshal(w.payload)
 	if err != nil {
 		return fmt.Errorf("store a webhook: %w", err)
@@ -146,6 +143,12 @@ func (s *Sweeper) insertWebhook(ctx context.Context, t *state.Task, w lostWebhoo
 	}
 	s.cfg.Log.Info().Str("task", t.Key.String()).Str("delivery", guid).Str("by", w.by.Login).Msg("found a comment or review whose webhook was lost")
 	return nil
+}
+
+func repoJSON(r state.Repo) map[string]any {
+	return map[string]any{
+		"id": r.ID, "name": r.Name, "full_name": r.FullName(), "owner": map[string]any{"login": r.Owner}, "default_branch": r.DefaultBranch, "private": r.Private, "html_url": r.URL,
+	}
 }
 
 func personJSON(p state.Person) map[string]any {

@@ -109,7 +109,7 @@ func TestOwnAccountsAreAssignees(t *testing.T) {
 		"the machine user next to another App's":   {"errand-bot", []state.Person{{ID: 10, Login: "ci[bot]", Bot: true}, {ID: 3, Login: "errand-bot"}}, true},
 		"a login that begins alike":                {"errand-bot", []state.Person{{ID: 4, Login: "errand-bot-2"}}, false},
 	} {
-		s := watch.NewSweeper(watch.SweeperConfig{BotID: 9, Assignee: c.assignee})
+		s := watch.NewSweeper(watch.SweeperConfig{Now: time.Now, BotID: 9, Assignee: c.assignee})
 		if got := s.Assigned(forge.Issue{Assignees: c.who}); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}

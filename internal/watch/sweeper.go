@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,6 +28,7 @@ type SweepReader interface {
 	FailedDeliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error)
 	HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error)
 
+	Permission(ctx context.Context, r forge.Repo, login string, id int64) (state.Permission, error)
 	OpenIssuesFor(ctx context.Context, r forge.Repo, want forge.IssueFilter) ([]forge.Issue, error)
 	IssueActor(ctx context.Context, r forge.Repo, number int, what, subject string) (state.Person, time.Time, error)
 	IssueText(ctx context.Context, r forge.Repo, node string) (forge.Comment, error)
@@ -49,6 +51,8 @@ type SweeperConfig struct {
 		Reader
 		Applier
 		HasDelivery(ctx context.Context, guid string) (bool, error)
+		Fact(ctx context.Context, name string) ([]byte, error)
+		SetFact(ctx context.Context, name string, value []byte) error
 	}
 	GitHub          SweepReader
 	Inbox           Inserter
@@ -56,6 +60,7 @@ type SweeperConfig struct {
 	Now             func() time.Time
 	BotID           int64
 	BotLogin        string
+	Slug            string // people mention errand as @slug
 	Assignee, Label string
 	Deliveries      time.Duration // interval of sweeps for lost webhooks (5 min)
 	State           time.Duration // interval of comparisons with GitHub's state (15 min)
@@ -64,12 +69,21 @@ type SweeperConfig struct {
 
 // A Sweeper finds missed changes: webhooks that GitHub could not deliver, and state changes for which no webhook
 // arrived. Events are hints; GitHub's current state is authoritative.
+//
+// Unstarted and Adopt may be called at any time, everything else only by one goroutine.
 type Sweeper struct {
-	cfg SweeperConfig
+	cfg     SweeperConfig
+	started time.Time
+	since   *watchTimes // nil until it is read from the store
+	// mentionsRead holds when new issues of a repository were last read. It is lost at a restart.
+	mentionsRead map[int64]time.Time
 	// unreachableSince holds since when issues have been unreadable. It is lost at a restart.
 	unreachableSince map[state.TaskKey]time.Time
 	// lastRead holds when a task's conversations were last read. It is lost at a restart.
 	lastRead map[state.TaskKey]readTimes
+
+	mu  sync.Mutex
+	old map[int64]oldTriggers // by repository
 }
 
 // NewSweeper returns a [Sweeper].
@@ -83,7 +97,10 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	if cfg.GoneAfter == 0 {
 		cfg.GoneAfter = time.Hour
 	}
-	return &Sweeper{cfg: cfg, unreachableSince: map[state.TaskKey]time.Time{}, lastRead: map[state.TaskKey]readTimes{}}
+	return &Sweeper{
+		cfg: cfg, started: cfg.Now(), mentionsRead: map[int64]time.Time{}, old: map[int64]oldTriggers{},
+		unreachableSince: map[state.TaskKey]time.Time{}, lastRead: map[state.TaskKey]readTimes{},
+	}
 }
 
 // deliveryRetention is how long GitHub keeps deliveries.
@@ -147,7 +164,7 @@ func (s *Sweeper) fetchDelivery(ctx context.Context, d forge.Delivery) error {
 
 // compareAll compares every task, and every issue that should have one, with GitHub.
 func (s *Sweeper) compareAll(ctx context.Context) error {
-	places, unlisted := s.places(ctx)
+	places, complete, unlisted := s.places(ctx)
 	var limits limitedReads
 	open := map[state.TaskKey]bool{}
 	err := s.cfg.Store.EachOpen(ctx, func(l store.Listed) error {
@@ -170,9 +187,13 @@ func (s *Sweeper) compareAll(ctx context.Context) error {
 	maps.DeleteFunc(s.lastRead, func(k state.TaskKey, _ readTimes) bool { return !open[k] })
 	// A restarted task starts without old denials.
 	maps.DeleteFunc(s.unreachableSince, func(k state.TaskKey, _ time.Time) bool { return !open[k] })
+	if err := s.watch(ctx, places, complete); err != nil {
+		return err
+	}
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
+		err := errors.Join(s.reportLostTriggers(ctx, p), s.storeLostMentions(ctx, p))
 		// An error does not affect other repositories.
-		if err := s.reportLostTriggers(ctx, p.installation, p.repo); err != nil && ctx.Err() == nil && !limits.countRepository(err) {
+		if err != nil && ctx.Err() == nil && !limits.countRepository(err) {
 			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("failed to look for issues without a task")
 		}
 	}
@@ -186,18 +207,20 @@ type place struct {
 	repo         state.Repo
 }
 
-// places returns the repositories that errand can access, by ID. It omits installations that cannot be listed.
-func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
-	places := map[int64]place{}
+// places returns the repositories that errand can access, by ID. It omits installations that cannot be listed; complete is
+// false then.
+func (s *Sweeper) places(ctx context.Context) (places map[int64]place, complete bool, err error) {
+	places, complete = map[int64]place{}, true
 	installations, err := s.cfg.GitHub.Installations(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, in := range installations {
 		if in.Suspended {
 			continue
 		}
 		repos, err := s.cfg.GitHub.InstallationRepos(ctx, in.ID)
+		complete = complete && err == nil
 		if err != nil && ctx.Err() == nil { // it may have just been suspended
 			s.cfg.Log.Warn().Err(err).Int64("installation", in.ID).Msg("failed to list an installation's repositories")
 		}
@@ -205,7 +228,12 @@ func (s *Sweeper) places(ctx context.Context) (map[int64]place, error) {
 			places[r.ID] = place{in.ID, r}
 		}
 	}
-	return places, nil
+	return places, complete, nil
+}
+
+// forgeRepo returns the repository for calls of GitHub.
+func (p place) forgeRepo() forge.Repo {
+	return forge.Repo{Installation: p.installation, Owner: p.repo.Owner, Name: p.repo.Name, ID: p.repo.ID}
 }
 
 // updatePlace updates a task's repository name, visibility and installation. Public repositories are readable without an installation,

@@ -39,65 +39,102 @@ type triggerKind struct {
 	subject string            // the assignee or the label
 }
 
-// reportLostTriggers reports issues that have errand's assignee or label and no task. The issue's events show who set it, and
-// that person's permission counts. An unreadable issue does not affect the others.
-func (s *Sweeper) reportLostTriggers(ctx context.Context, installation int64, r state.Repo) error {
-	repo := forge.Repo{Installation: installation, Owner: r.Owner, Name: r.Name, ID: r.ID}
-	var kinds []triggerKind
+// name identifies the trigger in the stored times of a repository.
+func (k triggerKind) name() string { return string(k.via) + ":" + strings.ToLower(k.subject) }
+
+// triggerKinds returns the configured triggers.
+func (s *Sweeper) triggerKinds() (kinds []triggerKind) {
 	if s.cfg.Assignee != "" {
 		kinds = append(kinds, triggerKind{forge.IssueFilter{Assignee: s.cfg.Assignee}, state.TriggerAssigned, "assigned", s.cfg.Assignee})
 	}
 	if s.cfg.Label != "" {
 		kinds = append(kinds, triggerKind{forge.IssueFilter{Label: s.cfg.Label}, state.TriggerLabel, "labeled", s.cfg.Label})
 	}
+	return kinds
+}
+
+// reportLostTriggers reports issues that have errand's assignee or label and no task. The issue's events show who set it, and
+// that person's permission counts. Issues that had it before errand watched the repository are only listed. An unreadable
+// issue does not affect the others.
+func (s *Sweeper) reportLostTriggers(ctx context.Context, p place) error {
+	found := oldTriggers{before: s.oldIn(p.repo.ID).seen, seen: map[triggerOn]time.Time{}}
 	var errs []error
-	for _, kind := range kinds {
-		issues, err := s.cfg.GitHub.OpenIssuesFor(ctx, repo, kind.filter)
+	for _, kind := range s.triggerKinds() {
+		issues, err := s.cfg.GitHub.OpenIssuesFor(ctx, p.forgeRepo(), kind.filter)
 		errs = append(errs, err)
 		for _, i := range issues {
 			var limit *forge.LimitError
-			err := s.reportTrigger(ctx, repo, r, i, kind)
+			err := s.reportTrigger(ctx, p, i, kind, &found)
 			if errs = append(errs, err); errors.As(err, &limit) || ctx.Err() != nil {
 				return errors.Join(errs...) // the limit affects the others, too
 			}
 		}
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err // the previous list remains
+	}
+	s.setOld(p.repo.ID, found)
+	return nil
 }
 
-// reportTrigger reports one issue, unless it has a task or its task ended after the trigger.
-func (s *Sweeper) reportTrigger(ctx context.Context, repo forge.Repo, r state.Repo, i forge.Issue, kind triggerKind) error {
-	key := state.TaskKey{Repo: r.ID, Issue: i.Number}
+// reportTrigger reports one issue, unless it has a task or its task ended after the trigger. An old trigger is added to old.
+func (s *Sweeper) reportTrigger(ctx context.Context, p place, i forge.Issue, kind triggerKind, old *oldTriggers) error {
+	key := state.TaskKey{Repo: p.repo.ID, Issue: i.Number}
 	t, err := s.cfg.Store.Task(ctx, key)
 	if err != nil || t != nil && !t.Ended() {
 		return err
 	}
-	by, at, err := s.cfg.GitHub.IssueActor(ctx, repo, i.Number, kind.action, kind.subject)
-	if err != nil {
-		return fmt.Errorf("find who triggered %s#%d: %w", repo.FullName(), i.Number, err)
-	}
-	if by.ID == 0 || t != nil && !at.After(t.EndedAt()) {
+	since := s.since.Repos[p.repo.ID][kind.name()]
+	if t == nil && (i.UpdatedAt.Before(since) || old.isKnown(i, kind)) { // its events need not be read
+		old.add(p, i, kind)
 		return nil
 	}
-	issue := i.Issue
-	if issue.Unvouched, err = s.changedSince(ctx, repo, i, at); err != nil {
-		return fmt.Errorf("check for edits of %s#%d: %w", repo.FullName(), i.Number, err)
+	by, at, err := s.cfg.GitHub.IssueActor(ctx, p.forgeRepo(), i.Number, kind.action, kind.subject)
+	if err != nil {
+		return fmt.Errorf("find who triggered %s#%d: %w", p.repo.FullName(), i.Number, err)
 	}
-	e := event.Event{
-		Task:         key,
-		ID:           fmt.Sprintf("swept:%s:%d", kind.via, at.Unix()),
-		By:           by,
-		Via:          kind.via,
-		At:           at,
-		Repo:         &r,
-		Installation: repo.Installation,
-		Payload:      event.Triggered{Issue: &issue},
+	switch {
+	case by.ID == 0 || t != nil && !at.After(t.EndedAt()):
+		return nil
+	case at.Before(since):
+		old.add(p, i, kind)
+		return nil
+	}
+	e, err := s.triggerEvent(ctx, p, i, foundTrigger{kind: kind, by: by, at: at})
+	if err != nil {
+		return err
 	}
 	if _, err := s.cfg.Store.Apply(ctx, e, store.Ack{}); err != nil {
 		return fmt.Errorf("report a lost trigger: %w", err)
 	}
 	s.cfg.Log.Info().Str("task", key.String()).Msg("found an issue without a task")
 	return nil
+}
+
+// foundTrigger is a trigger of an issue, with the person who set it and the time.
+type foundTrigger struct {
+	kind triggerKind
+	by   state.Person
+	at   time.Time
+}
+
+// triggerEvent returns the event of a trigger that was found on GitHub.
+func (s *Sweeper) triggerEvent(ctx context.Context, p place, i forge.Issue, f foundTrigger) (event.Event, error) {
+	issue, r := i.Issue, p.repo
+	var err error
+	if issue.Unvouched, err = s.changedSince(ctx, p.forgeRepo(), i, f.at); err != nil {
+		return event.Event{}, fmt.Errorf("check for edits of %s#%d: %w", r.FullName(), i.Number, err)
+	}
+	return event.Event{
+		Task:         state.TaskKey{Repo: r.ID, Issue: i.Number},
+		ID:           fmt.Sprintf("swept:%s:%d", f.kind.via, f.at.Unix()),
+		By:           f.by,
+		Via:          f.kind.via,
+		At:           f.at,
+		Repo:         &r,
+		Installation: p.installation,
+		Payload:      event.Triggered{Issue: &issue},
+	}, nil
 }
 
 // changedSince reports whether the title or body may have changed after the trigger. No webhook has their earlier
