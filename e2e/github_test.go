@@ -137,7 +137,7 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(g.Fault(f))
 }
 
-// repoCmd is repo privatize | publicize | rename NAME | transfer OWNER [without-app] | add NAME | use NAME | remove | restore |
+// repoCmd is repo privatize | publicize | rename NAME | transfer OWNER [without-app] | add NAME | add-uninstalled NAME | use NAME | remove | restore |
 // uninstall | install | suspend | unsuspend | grant NAME=LEVEL … | expire-tokens.
 func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
@@ -159,13 +159,13 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(g.TransferRepo(s.full, args[1], len(args) < 3))
 		_, name, _ := strings.Cut(s.full, "/")
 		s.full = args[1] + "/" + name
-	case "add", "add-private": // the App is installed on a private one
+	case "add", "add-private", "add-uninstalled": // the App is installed on a private one
 		files := map[string]string{"README.md": "# other\n"}
 		if len(args) > 3 { // another file with the content of a file in the script
 			files[args[2]] = ts.ReadFile(args[3])
 		}
 		private := args[0] == "add-private"
-		r, err := g.SeedRepo(simgithub.RepoSeed{Owner: demo.Owner, Name: args[1], Private: private, Files: files, Collaborators: s.repo().Collaborators})
+		r, err := g.SeedRepo(simgithub.RepoSeed{Owner: demo.Owner, Name: args[1], Private: private, NotInstalled: args[0] == "add-uninstalled", Files: files, Collaborators: s.repo().Collaborators})
 		ts.Check(err)
 		if private {
 			_, err = g.Install(r.FullName())

@@ -188,7 +188,7 @@ func page(ts *testscript.TestScript, neg bool, args []string) {
 	status, body := 0, ""
 	for end := time.Now().Add(patience); ; pause() {
 		var err error
-		status, body, err = s.fetchPage(args[0], !neg)
+		status, body, err = s.request(http.MethodGet, args[0], !neg)
 		ts.Check(err)
 		if until.MatchString(body) || time.Now().After(end) {
 			break
@@ -203,9 +203,20 @@ func page(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// fetchPage returns the status and the body of one of errand's pages, fetched with the administrator's token if admin.
-func (s *story) fetchPage(path string, admin bool) (int, string, error) {
-	req, err := http.NewRequest(http.MethodGet, s.w.URL+path, nil)
+// adopt does what `errand adopt` does: adopt N. It prints the answer.
+func adopt(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	status, body, err := s.request(http.MethodPost, "/tasks/"+s.full+"/"+args[0]+"/adopt", true)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
+	if (status == http.StatusOK) == neg {
+		ts.Fatalf("adopt %s: %d %s", args[0], status, body)
+	}
+}
+
+// request returns the status and the body of errand's answer to a request, with the administrator's token if admin.
+func (s *story) request(method, path string, admin bool) (int, string, error) {
+	req, err := http.NewRequest(method, s.w.URL+path, nil)
 	if err != nil {
 		return 0, "", err
 	}

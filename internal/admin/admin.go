@@ -1,5 +1,5 @@
 // Package admin serves the operator's pages: a board of all tasks, a page per task with its runs and the live log, the
-// same data as JSON, and metrics for Prometheus. It is read-only.
+// same data as JSON, and metrics for Prometheus. It is read-only, except that `errand adopt` starts tasks through it.
 //
 // Pages are rendered on the server, without a build step and external resources, and work without scripts. Text by
 // people, agents and VMs is always escaped, and long texts are cut with a link to the full version. All pages require a
@@ -62,6 +62,10 @@ type Config struct {
 	Providers func(ctx context.Context) (map[string]state.ProviderState, error)
 	// Missing returns the permissions and events that the App's installations do not grant. Nil hides them.
 	Missing func() []Missing
+	// Unstarted returns the open issues with an old trigger, and Adopt starts the task of one of them: it returns who set the trigger, for
+	// people, or a Refusal. Nil hides them.
+	Unstarted func() []Unstarted
+	Adopt     func(ctx context.Context, repo string, issue int) (string, error)
 	// Metrics are served under /metrics; nil creates new ones.
 	Metrics *Metrics
 	// Token is required for every page. It may be empty only if Open is set.
@@ -164,6 +168,9 @@ func New(cfg Config) (*Pages, error) {
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}", p.record)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/events", p.events)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/changes/{hash}", p.changes)
+	if cfg.Adopt != nil {
+		mux.HandleFunc("POST /tasks/{owner}/{repo}/{n}/adopt", p.adopt)
+	}
 	if cfg.VMs != nil {
 		mux.HandleFunc("GET /vms", p.vms)
 		mux.HandleFunc("GET /vms.json", p.vmsJSON)

@@ -41,6 +41,9 @@ type board struct {
 	Poison []poison `json:"poison"`
 	// Missing are the permissions and events that the App's installations do not grant.
 	Missing []Missing `json:"app_missing,omitempty"`
+	// Unstarted are issues that carried a trigger before errand watched for it, at most 100 of UnstartedCount.
+	Unstarted      []Unstarted `json:"unstarted,omitempty"`
+	UnstartedCount int         `json:"unstarted_count,omitempty"`
 	// Trouble are the model providers that are currently unavailable.
 	Trouble []troubled `json:"model_trouble,omitempty"`
 }
@@ -137,6 +140,7 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 		return cmp.Or(cmp.Compare(order[a.Phase], order[b.Phase]), a.Since.Compare(b.Since))
 	})
 	b.Open = len(b.Tasks)
+	p.readUnstarted(b)
 	ended, err := p.endedTasks.ended(ctx)
 	if err != nil {
 		return nil, err

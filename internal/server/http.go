@@ -82,6 +82,8 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Now:         s.opts.Now,
 		Spent:       s.budget.Spent,
 		Missing:     s.missingPermissions,
+		Unstarted:   s.unstarted,
+		Adopt:       s.adopt,
 		Providers:   s.store.ProviderStates.All,
 		VMs:         s.store.VMs,
 		VMCaps:      s.cfg.VMCaps(),

@@ -110,9 +110,10 @@ type Server struct {
 	listener  net.Listener
 	adminLn   net.Listener
 
-	inbox atomic.Pointer[handlers.Inbox]
-	ready atomic.Bool
-	stuck atomic.Bool // the store cannot be written
+	inbox   atomic.Pointer[handlers.Inbox]
+	sweeper atomic.Pointer[watch.Sweeper]
+	ready   atomic.Bool
+	stuck   atomic.Bool // the store cannot be written
 }
 
 // New creates every part. It opens the store and the listeners, and sends nothing to GitHub.

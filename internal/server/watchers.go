@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/retention"
@@ -105,7 +107,7 @@ func (s *Server) handleDelivery(event string, isNew bool) {
 // newSweeper creates the sweeper, which finds changes on GitHub that no webhook reported.
 func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper {
 	t := s.cfg.Timing
-	return watch.NewSweeper(watch.SweeperConfig{
+	sweeper := watch.NewSweeper(watch.SweeperConfig{
 		Store:      s.store,
 		GitHub:     s.forge,
 		Inbox:      inbox,
@@ -120,4 +122,33 @@ func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper 
 		State:      t.Sweep,
 		GoneAfter:  s.opts.Timing.GoneAfter,
 	})
+	s.sweeper.Store(sweeper)
+	return sweeper
+}
+
+// unstarted lists the issues with an old trigger, as the last sweep found them.
+func (s *Server) unstarted() (list []admin.Unstarted) {
+	sweeper := s.sweeper.Load()
+	if sweeper == nil {
+		return nil
+	}
+	for _, u := range sweeper.Unstarted() {
+		title, _ := s.redact.Redact(u.Title)
+		list = append(list, admin.Unstarted{Repo: u.Repo, Issue: u.Number, Title: title, URL: u.URL, Trigger: u.Via})
+	}
+	return list
+}
+
+// adopt starts the task of an issue with an old trigger.
+func (s *Server) adopt(ctx context.Context, repo string, issue int) (string, error) {
+	sweeper := s.sweeper.Load()
+	if sweeper == nil {
+		return "", admin.Refusal("errand is not ready: it has not read its App from GitHub yet")
+	}
+	who, err := sweeper.Adopt(ctx, repo, issue)
+	var refused *watch.RefusedError
+	if errors.As(err, &refused) {
+		return "", admin.Refusal(refused.Reason)
+	}
+	return who, err
 }

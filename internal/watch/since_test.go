@@ -139,7 +139,7 @@ func TestRepositoriesOfLaterInstallations(t *testing.T) {
 	l := newSweepWorld(t)
 	l.restart()
 	check(t, l.sweeper.SweepState(t.Context()))
-	r, err := l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "zebra", Files: map[string]string{"README.md": "# zebra\n"}, Collaborators: map[string]simgithub.Role{"ada": simgithub.RoleAdmin}})
+	r, err := l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "zebra", NotInstalled: true, Files: map[string]string{"README.md": "# zebra\n"}, Collaborators: map[string]simgithub.Role{"ada": simgithub.RoleAdmin}})
 	check(t, err)
 	for range 2 {
 		check(t, errOf(l.ada.OpenIssue(r.FullName(), simgithub.NewIssue{Title: "It breaks", Labels: []string{"errand"}})))
