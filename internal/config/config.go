@@ -92,7 +92,8 @@ type Trigger struct {
 	// Assignee is the login of a machine user; assigning an issue to it starts a task. The App's own account works too
 	// where GitHub allows assigning it.
 	Assignee string `yaml:"assignee"`
-	// Label is a label that starts a task when it is added to an issue; removing it cancels the task.
+	// Label is a label that starts a task when it is added to an issue; removing it cancels the task. Issues that carry
+	// it already are listed on the board and not started.
 	Label string `yaml:"label"`
 }
 
