@@ -207,6 +207,8 @@ type sweptStore interface {
 	watch.Reader
 	watch.Applier
 	HasDelivery(ctx context.Context, guid string) (bool, error)
+	Fact(ctx context.Context, name string) ([]byte, error)
+	SetFact(ctx context.Context, name string, value []byte) error
 }
 
 func (s sweepStore) Apply(ctx context.Context, e event.Event, ack store.Ack) (store.Applied, error) {

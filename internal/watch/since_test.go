@@ -89,9 +89,12 @@ func TestOldTriggersAreListed(t *testing.T) {
 			want:  []string{"triggered label by bob"},
 		},
 		"another label is configured": {
-			before: func(l *sweepWorld) { check(l.t, l.ada.AddLabels(full, 1, "bot")); l.passes(time.Minute) },
-			after:  func(l *sweepWorld) { l.restart(func(c *watch.SweeperConfig) { c.Label = "bot" }) },
-			list:   []string{listed},
+			after: func(l *sweepWorld) {
+				check(l.t, l.ada.AddLabels(full, 1, "bot"))
+				l.passes(time.Minute)
+				l.restart(func(c *watch.SweeperConfig) { c.Label = "bot" })
+			},
+			list: []string{listed},
 		},
 		"the App was removed meanwhile": {
 			after: func(l *sweepWorld) {
