@@ -88,7 +88,7 @@ func postHook(ts *testscript.TestScript, size int) {
 
 // fault makes errand's requests fail: fault METHOD PATH KIND [COUNT] [NTH] [OPTION …]. The kind is a status, cut (the
 // connection ends before the effect), lost (after the effect), hang, primary or secondary (limits); options are
-// status=N, retry-after=S, reset=S and after, for an answer after the effect. COUNT 0 means until "hooks clear". "fault
+// status=N, retry-after=S, reset=S, location=URL, and after, for an answer after the effect. COUNT 0 means until "hooks clear". "fault
 // lag DURATION" omits younger objects from lists.
 func fault(ts *testscript.TestScript, neg bool, args []string) {
 	g := of(ts).w.GitHub
@@ -99,6 +99,9 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	f := simgithub.Fault{Method: args[0], Path: args[1], Actor: "app", Count: 1}
+	if strings.HasPrefix(f.Path, "/storage/") { // an upload, which errand reads without a token
+		f.Actor = "user"
+	}
 	switch args[2] {
 	case "cut":
 		f.Cut = true
@@ -121,6 +124,10 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 		k, v, named := strings.Cut(arg, "=")
 		if arg == "after" {
 			f.After = true
+			continue
+		}
+		if k == "location" {
+			f.Header = map[string]string{"Location": v}
 			continue
 		}
 		at, text := options[k], v

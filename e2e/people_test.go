@@ -29,7 +29,7 @@ type performer struct {
 // request. A text may be the name of a file.
 func acts() map[string]act {
 	return map[string]act{
-		"open-issue": openIssue, "edit-issue": editIssue, "close": closeIssue, "reopen": func(p *performer, a []string) error { return p.Reopen(p.s.full, p.number(a, 0)) },
+		"open-issue": openIssue, "edit-issue": editIssue, "upload": upload, "close": closeIssue, "reopen": func(p *performer, a []string) error { return p.Reopen(p.s.full, p.number(a, 0)) },
 		"assign": assign, "unassign": unassign,
 		"label":   func(p *performer, a []string) error { return p.AddLabels(p.s.full, p.number(a, 0), a[1]) },
 		"unlabel": func(p *performer, a []string) error { return p.RemoveLabel(p.s.full, p.number(a, 0), a[1]) },
@@ -123,9 +123,31 @@ func (p *performer) text(args []string, n int) string {
 	}
 	text := strings.Join(args[n:], " ")
 	if !strings.ContainsAny(text, " \n") && filepath.Ext(text) == ".md" {
-		return p.ts.ReadFile(text)
+		return p.s.withUploads(p.ts.ReadFile(text))
 	}
-	return strings.ReplaceAll(text, `\n`, "\n")
+	return p.s.withUploads(strings.ReplaceAll(text, `\n`, "\n"))
+}
+
+// withUploads replaces "{NAME}" by the address of an upload with this name.
+func (s *story) withUploads(text string) string {
+	for name, address := range s.uploads {
+		text = strings.ReplaceAll(text, "{"+name+"}", address)
+	}
+	return text
+}
+
+// upload attaches a file: upload NAME [CONTENT]. The default content begins like a PNG image and ends with the name.
+func upload(p *performer, a []string) error {
+	content := "\x89PNG\r\n\x1a\n" + a[0]
+	if len(a) > 1 {
+		content = strings.Join(a[1:], " ")
+	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(content, "size=")); err == nil {
+		content = "\x89PNG\r\n\x1a\n" + strings.Repeat(".", n)
+	}
+	address, err := p.Upload(p.s.full, a[0], []byte(content))
+	p.s.uploads[a[0]] = address
+	return err
 }
 
 // comment finds a comment: plan:newest, plan:N (the N-th one posted), status, or last:NAME.
@@ -285,7 +307,7 @@ func review(p *performer, a []string) error {
 		part := strings.SplitN(arg, ":", 3)
 		if len(part) == 3 {
 			if line, err := strconv.Atoi(part[1]); err == nil {
-				in.Comments = append(in.Comments, simgithub.NewReviewComment{Path: part[0], Line: line, Body: part[2]})
+				in.Comments = append(in.Comments, simgithub.NewReviewComment{Path: part[0], Line: line, Body: p.s.withUploads(part[2])})
 				continue
 			}
 		}

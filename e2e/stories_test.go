@@ -108,7 +108,8 @@ type story struct {
 
 	hostile hostility
 	bots    map[string]bool
-	moved   map[int64]bool // comments that were moved when their issue was transferred
+	moved   map[int64]bool    // comments that were moved when their issue was transferred
+	uploads map[string]string // addresses by file name
 }
 
 type key struct{}
@@ -118,7 +119,7 @@ func of(ts *testscript.TestScript) *story { return ts.Value(key{}).(*story) }
 
 // setup creates the story and registers its clean-up and final checks.
 func setup(env *testscript.Env) error {
-	s := &story{full: demo.Full, dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}, moved: map[int64]bool{}}
+	s := &story{full: demo.Full, dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}, moved: map[int64]bool{}, uploads: map[string]string{}}
 	env.Values[key{}] = s
 	env.Setenv("BOT", "@errand")
 	tb, ok := env.T().(testing.TB)

@@ -63,6 +63,9 @@ func (s *Sim) routes() (http.Handler, error) {
 	mux.HandleFunc("POST /_sim/faults", s.serveFaults)
 	mux.HandleFunc("DELETE /_sim/faults", s.serveFaults)
 	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.git.serveLFSTransfer)
+	mux.HandleFunc("GET /user-attachments/assets/{id}", s.serveUpload)
+	mux.HandleFunc("GET /user-attachments/files/{id...}", s.serveUpload)
+	mux.HandleFunc("GET /storage/user/{user}/files/{id}", s.serveUpload)
 	pages := http.NotFoundHandler()
 	if s.cfg.Pages != nil {
 		pages = s.cfg.Pages(s, s.log)
@@ -185,7 +188,7 @@ func (rs restServer) perform(rt route, c *call) answer {
 	if err != nil {
 		return c.failed(err)
 	}
-	a := c.finish(out)
+	a := c.finish(c.withHTML(out))
 	if a.status == http.StatusNotModified {
 		c.quota().refund("core", a.header)
 	}

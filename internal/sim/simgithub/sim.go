@@ -69,6 +69,7 @@ type Sim struct {
 	tokens   map[string]*token
 	nodes    map[string]any // by node id
 	verified map[string]bool
+	uploads  map[string]*upload // by the end of their addresses
 	limits   map[string]*bucket
 	made     map[string][]time.Time // times at which each actor created objects in the last minute, if ContentRate is set
 	listLag  time.Duration
@@ -107,6 +108,7 @@ func New(cfg Config) (*Sim, error) {
 		faults: newFaultBook(), lfs: git.NewLFS(filepath.Join(cfg.Dir, "lfs"), cfg.AuthNow), counts: newCallBook(), lastID: 1000,
 		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{},
 		nodes:    map[string]any{},
+		uploads:  map[string]*upload{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}
 	s.parts = partsOf(s)
