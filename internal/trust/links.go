@@ -45,9 +45,28 @@ func (p *page) link(n *ast.Link) {
 	p.replace(from, min(to, end-1), "", KindLinkTitle, title)
 }
 
-// uploadedImage matches addresses of pictures uploaded to GitHub. They contain no text.
-var uploadedImage = regexp.MustCompile(`^https://(?:github\.com/user-attachments/assets/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
-	`|(?:private-)?user-images\.githubusercontent\.com/[0-9]{1,12}/[0-9]{1,14}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[a-z]{3,4})$`)
+// uploadPath is the common form of the addresses of uploads. uploadOf writes all others like it.
+const uploadPath = "https://github.com/user-attachments/assets/"
+
+var (
+	// uploadedImage matches addresses of pictures uploaded to GitHub. They contain no text.
+	uploadedImage = regexp.MustCompile(`^https://(?:github\.com/user-attachments/assets/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +
+		`|(?:private-)?user-images\.githubusercontent\.com/[0-9]{1,12}/[0-9]{1,14}-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[a-z]{3,4})$`)
+	// otherUpload matches further forms, and those of other servers, whose names may be any text.
+	otherUpload = regexp.MustCompile(`^https?://[^/?#]+/(?:user-attachments/assets|[^/?#]+/[^/?#]+/assets/[0-9]{1,14}|(?:storage/)?user/[0-9]{1,14}/files)` +
+		`/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+)
+
+// uploadOf returns the address of an upload in a form that contains no text, or "" for other addresses.
+func uploadOf(address string) string {
+	if uploadedImage.MatchString(address) {
+		return address
+	}
+	if m := otherUpload.FindStringSubmatch(address); m != nil {
+		return uploadPath + m[1]
+	}
+	return ""
+}
 
 // image removes an image's text, which browsers do not show, and its address unless it is an upload to GitHub.
 func (p *page) image(n *ast.Image) {
@@ -59,10 +78,10 @@ func (p *page) image(n *ast.Image) {
 		p.remove(start, end, KindInlineData)
 		return
 	}
-	uploaded := uploadedImage.Match(n.Destination)
+	upload := uploadOf(string(n.Destination))
 	plain := imageNote
-	if uploaded {
-		plain = "![](" + string(n.Destination) + ")"
+	if upload != "" {
+		plain = "![](" + upload + ")"
 	}
 	if p.source[start:end] == plain {
 		return
@@ -71,7 +90,7 @@ func (p *page) image(n *ast.Image) {
 	switch {
 	case !routineAlt.MatchString(alt):
 		p.replace(start, end, plain, KindImageText, alt)
-	case uploaded:
+	case upload != "":
 		p.replace(start, end, plain, kindRoutine, alt)
 	default:
 		p.replace(start, end, plain, KindImageAddress, string(n.Destination))

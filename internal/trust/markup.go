@@ -120,7 +120,7 @@ func (p *page) markup() {
 		case small == maxSmall && !t.end && isSmall(t.name):
 			p.remove(t.start, p.closing(i), KindTiny)
 		case !t.end && t.name == "img" && !slices.ContainsFunc(t.attrs, isUpload):
-			p.replace(t.start, t.span.end, imageNote, KindImageAddress, p.source[t.start:t.span.end])
+			p.otherImage(t)
 		case !shown[t.name]:
 			p.remove(t.start, t.span.end, KindMarkup)
 		case !t.end:
@@ -154,6 +154,25 @@ func isDrawn(attrs []xhtml.Attribute) bool {
 	return slices.ContainsFunc(attrs, func(a xhtml.Attribute) bool {
 		return a.Key == "lang" && (drawnData.MatchString(a.Val) || strings.EqualFold(a.Val, "mermaid") || strings.EqualFold(a.Val, "math"))
 	})
+}
+
+// otherImage removes an image, except the ID of an upload.
+func (p *page) otherImage(t tag) {
+	note, kind, alt := imageNote, KindImageAddress, ""
+	for _, a := range t.attrs {
+		switch a.Key {
+		case "src":
+			if upload := uploadOf(a.Val); upload != "" {
+				note, kind = "![]("+upload+")", KindImageText
+			}
+		case "alt":
+			alt = strings.TrimSpace(a.Val)
+		}
+	}
+	if kind == KindImageText && routineAlt.MatchString(alt) {
+		kind = kindRoutine
+	}
+	p.replace(t.start, t.span.end, note, kind, p.source[t.start:t.span.end])
 }
 
 func isUpload(a xhtml.Attribute) bool { return a.Key == "src" && uploadedImage.MatchString(a.Val) }
