@@ -1,5 +1,5 @@
 // Package archive stores data on disk that is too large for the store: changesets before publishing, the work of
-// interrupted runs, the work of suspended VMs, and the transcripts of runs.
+// interrupted runs, the work of suspended VMs, attachments of issues, and the transcripts of runs.
 //
 // Files are written completely, synced and renamed into place, so that a name in the store always refers to a complete
 // file. Transcripts are appended to, one line at a time. Names derive from run ids and are validated. Agents have no
@@ -34,7 +34,7 @@ type Dir struct {
 // Open creates the folder, readable by its owner only. clean redacts a run's output before it is written; nil means no
 // redaction.
 func Open(path string, clean func(string) string) (*Dir, error) {
-	for _, sub := range []string{"changesets", "transcripts", sleeps} {
+	for _, sub := range []string{"changesets", "transcripts", sleeps, attachments} {
 		if err := durable.MkdirAll(filepath.Join(path, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("make the data folder: %w", err)
 		}
@@ -119,16 +119,16 @@ func (d *Dir) OpenDiff(ref string) (*os.File, error) {
 }
 
 // Prune removes changesets and transcripts that were last written before the given times, and incomplete sleep archives
-// that were last written before changesets.
+// and attachments that were last written before changesets.
 func (d *Dir) Prune(changesets, transcripts time.Time) (removed int, err error) {
-	for sub, before := range map[string]time.Time{"changesets": changesets, "transcripts": transcripts, sleeps: changesets} {
+	for sub, before := range map[string]time.Time{"changesets": changesets, "transcripts": transcripts, sleeps: changesets, attachments: changesets} {
 		entries, err := os.ReadDir(filepath.Join(d.path, sub))
 		if err != nil {
 			return removed, fmt.Errorf("list %s: %w", sub, err)
 		}
 		for _, e := range entries {
 			info, err := e.Info()
-			if err != nil || !info.ModTime().Before(before) || sub == sleeps && !strings.HasPrefix(e.Name(), durable.TempPrefix) {
+			if err != nil || !info.ModTime().Before(before) || (sub == sleeps || sub == attachments) && !strings.HasPrefix(e.Name(), durable.TempPrefix) {
 				continue
 			}
 			if err := os.Remove(filepath.Join(d.path, sub, e.Name())); err != nil {

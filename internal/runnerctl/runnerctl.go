@@ -260,6 +260,21 @@ func (c *Controller) Lend(ctx context.Context, vm string, spec work.LendSpec) (w
 	return out, nil
 }
 
+// Put writes a file that belongs to the agent's user, unless it is there with this content, and creates missing
+// directories.
+func (c *Controller) Put(ctx context.Context, vm, file string, content []byte) error {
+	cl, err := c.fleet.Client(ctx, vm)
+	if err != nil {
+		return fmt.Errorf("reach VM %s: %w", vm, err)
+	}
+	sum := sha256.Sum256(content)
+	res, err := cl.Run(ctx, remote.Cmd{Argv: []string{"sha256sum", "--", file}, MaxOutput: 4096})
+	if err == nil && res.Code == 0 && bytes.HasPrefix(res.Stdout, []byte(hex.EncodeToString(sum[:])+" ")) {
+		return nil
+	}
+	return cl.Copy(ctx, bytes.NewReader(content), int64(len(content)), file, 0o644)
+}
+
 // maxChangeset bounds a changeset on the wire in bytes: 64 MiB of content in base64, and the rest.
 const maxChangeset = 128 << 20
 

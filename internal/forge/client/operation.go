@@ -111,6 +111,17 @@ func (op *Operation) Get(path string, out any) (next int, err error) {
 	return resp.NextPage, nil
 }
 
+// GetAs fetches path (relative to the REST address) in a media type into out.
+func (op *Operation) GetAs(mediaType, path string, out any) error {
+	req, err := op.GitHub.NewRequest(http.MethodGet, path, nil)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	req.Header.Set("Accept", mediaType)
+	_, err = op.GitHub.Do(op.Ctx, req, out)
+	return err
+}
+
 // Deleted is the error for an object that vanished between two requests.
 func (op *Operation) Deleted() error {
 	return &Error{
