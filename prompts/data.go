@@ -14,6 +14,8 @@ type Data struct {
 	Issue Issue
 	// Discussion has the visible comments on the issue, oldest first.
 	Discussion []Said
+	// Attachments are the files attached to the texts.
+	Attachments []Attachment
 	// Withheld describes each text that the agent cannot see, in one line each.
 	Withheld []string
 
@@ -121,6 +123,14 @@ type Said struct {
 	Author string
 	At     time.Time
 	Body   string
+}
+
+// Attachment is a file attached to a text, under an address that contains its ID. Path is that of its copy on the VM; if the
+// file could not be read, Unread is the reason.
+type Attachment struct {
+	ID, Path, Type string
+	Bytes          int64
+	Unread         string
 }
 
 // Plan is a stored revision, verbatim.

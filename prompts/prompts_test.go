@@ -38,6 +38,10 @@ func most() Data {
 		Labels: []string{"bug", "good \"first\" issue"}, Type: "Bug", Milestone: "v1",
 	}
 	d.Discussion = []Said{{Author: "octocat", At: when(1), Body: "On amd64 too."}, {Author: "hubot\n## x", At: when(2), Body: "```\nopen"}}
+	d.Attachments = []Attachment{
+		{ID: "0a1b2c3d-4e5f-6789-abcd-ef0123456789", Path: "/home/agent/attachments/0a1b2c3d-4e5f-6789-abcd-ef0123456789.png", Type: "image/png", Bytes: 34816},
+		{ID: "12-core.zip", Unread: "it is larger than 5 MB"},
+	}
 	d.Withheld = []string{"a comment by passer-by: no write permission"}
 	d.Plan = &Plan{Kind: "thorough", Revision: 2, Hash: "a1b2c3d4", Text: "1. `Div` returns an error.", ApprovedBy: "octocat", Conditions: []string{"keep `Div64`"}, Approach: "1: return an error"}
 	d.Previous = &Plan{Kind: "thorough", Revision: 1, Hash: "00000000", Text: "1. Return 0."}

@@ -105,13 +105,6 @@ func PlanHash(p Plan) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// FreezeHash returns the SHA-256, in hexadecimal digits, of an issue's title and body with normalized line ends.
-func FreezeHash(title, body string) string {
-	norm := func(s string) string { return strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n ") }
-	sum := sha256.Sum256([]byte(norm(title) + "\x00" + norm(body)))
-	return hex.EncodeToString(sum[:])
-}
-
 // CommentHash returns the hash of a comment's text with normalized line ends.
 func CommentHash(body string) string { return FreezeHash("", body) }
 

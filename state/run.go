@@ -328,4 +328,9 @@ type Launch struct {
 	RestoreFailure string `json:"not_woken,omitempty"`
 	// FeedbackIDs are the IDs of the feedback in the prompt.
 	FeedbackIDs []string `json:"taken,omitempty"`
+	// Attachments are those that the launch read, or could not read, in addition to those of the task.
+	Attachments []Attachment `json:"attachments,omitempty"`
+	// FrozenFiles are the digests of the files attached to the frozen text whose Hash is FrozenHash.
+	FrozenFiles []string `json:"frozen_files,omitempty"`
+	FrozenHash  string   `json:"frozen_hash,omitempty"`
 }

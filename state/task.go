@@ -74,7 +74,9 @@ type TaskIssue struct {
 	Frozen   Frozen            `json:"frozen"`
 	Settings settings.Settings `json:"settings"`
 	Context  Context           `json:"context"`
-	Ticket   string            `json:"ticket,omitempty"` // replaces {key} in the names of branches and the messages of commits
+	// Attachments are the files that the visible texts link to, in the order in which they were found.
+	Attachments []Attachment `json:"attachments,omitempty"`
+	Ticket      string       `json:"ticket,omitempty"` // replaces {key} in the names of branches and the messages of commits
 }
 
 // TaskPhase is how far a task has come.
@@ -218,18 +220,6 @@ type Trigger struct {
 	At  time.Time  `json:"at"`
 	// Base is the branch named in the trigger ("base: NAME"), empty for the configured one.
 	Base string `json:"base,omitempty"`
-}
-
-// Frozen is the issue's text at the time of the trigger, or of a later `replan`.
-type Frozen struct {
-	Title string    `json:"title"`
-	Body  string    `json:"body"`
-	Hash  string    `json:"hash"` // of title and body, see FreezeHash
-	At    time.Time `json:"at"`
-	By    Person    `json:"by"`
-	// Changed is the newer text by a person without write access; it is shown until a person with write access comments
-	// `replan`.
-	Changed *Frozen `json:"changed,omitempty"`
 }
 
 // Waiting is a condition, other than an action of people, that a task waits for.

@@ -34,6 +34,7 @@ func addUntrusted(s said, words, name string) said {
 	t.Frozen.Changed = &state.Frozen{Title: words, Body: name + "\n" + words, By: who}
 	t.Context.Existing = []state.Existing{{Kind: "branch", Name: name, By: who}, {Kind: "pull request", Name: words, By: who, Merged: true}}
 	t.Context.Withheld = []state.Withheld{{ID: 90, By: who, Reason: words}, {By: who, Reason: name}}
+	t.Attachments = []state.Attachment{{ID: name, Unread: words}, {ID: words, Unread: name}}
 	t.Context.Stripped, t.Branch.Name, t.Branch.Base, t.Model, t.Ticket = []string{words, name}, name, words, name, words
 	for i := range t.History {
 		t.History[i].Reason = words

@@ -43,7 +43,29 @@ func (p post) plan() string {
 		"---",
 		p.approval(plan),
 		withheld(p.t),
+		unreadAttachments(p.t),
 	)
+}
+
+// maxUnread is the number of unread attachments that are listed.
+const maxUnread = 10
+
+// unreadAttachments returns the folded list of attachments that the agent does not get.
+func unreadAttachments(t *state.Task) string {
+	var lines []string
+	for _, a := range t.Attachments {
+		if a.Unread != "" {
+			lines = append(lines, fmt.Sprintf("- %s: %s", markdown.Code(a.ID), markdown.Sentence(a.Unread)))
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	title := words.Many(len(lines), "attachment") + " not read by the agent"
+	if more := len(lines) - maxUnread; more > 0 {
+		lines = append(lines[:maxUnread:maxUnread], fmt.Sprintf("- and %d more", more))
+	}
+	return markdown.Fold(title, strings.Join(lines, "\n")+"\n\nDescribe in words what the agent needs to know of them, in a comment.")
 }
 
 // planText returns the plan, folded if it is very long, with a note if it is truncated.

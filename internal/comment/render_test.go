@@ -22,8 +22,11 @@ type said struct {
 // everything returns a post of every kind and reason.
 func everything() map[string]said {
 	all := map[string]said{
-		"plan/preliminary":    {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[0].Hash}},
-		"plan/thorough":       {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
+		"plan/preliminary": {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[0].Hash}},
+		"plan/thorough":    {planned(), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
+		"plan/attachments": {with(func(t *state.Task) {
+			t.Attachments = []state.Attachment{{ID: "read", SHA256: "00"}, {ID: "0a1b2c3d-4e5f-6789-abcd-ef0123456789", Unread: "it is larger than 5 MB"}, {ID: "12-core.zip", Unread: "it can only be read with a session"}}
+		}), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
 		"plan/signoff":        {with(func(t *state.Task) { t.Settings.SignOff = true }), state.Post{Kind: state.PostPlan, Hash: planned().Plans[2].Hash}},
 		"plan/long":           {with(longPlan), state.Post{Kind: state.PostPlan, Hash: "abcdef01"}},
 		"plan/lost":           {planned(), state.Post{Kind: state.PostPlan, Hash: "deadbeef"}},

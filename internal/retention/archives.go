@@ -3,6 +3,8 @@ package retention
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/state"
@@ -35,6 +37,35 @@ func (c *Cleaner) pruneArchives(ctx context.Context, now time.Time) error {
 		}
 		c.cfg.Log.Info().Str("archive", a.Ref).Int64("bytes", a.Bytes).Msg("deleting an archive that no task uses")
 		if err := c.cfg.Archive.DeleteSleep(a.Ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pruneAttachments deletes attachments that no task refers to, or whose task ended longer ago than ended tasks are kept.
+func (c *Cleaner) pruneAttachments(ctx context.Context, now time.Time) error {
+	list, err := c.cfg.Archive.Attachments()
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		if a.Saved.After(now.Add(-claimTime)) {
+			continue
+		}
+		var key state.TaskKey
+		if _, err := fmt.Sscanf(a.Ref, "%d-%d-", &key.Repo, &key.Issue); err != nil {
+			continue // not a file of errand
+		}
+		t, err := c.cfg.Store.Task(ctx, key)
+		if err != nil {
+			return err
+		}
+		uses := func(x state.Attachment) bool { return x.SHA256 != "" && strings.HasSuffix(a.Ref, "-"+x.SHA256) }
+		if t != nil && slices.ContainsFunc(t.Attachments, uses) && (t.End == nil || t.End.At.After(now.Add(-c.cfg.AfterEnd))) {
+			continue
+		}
+		if err := c.cfg.Archive.DeleteAttachment(a.Ref); err != nil {
 			return err
 		}
 	}

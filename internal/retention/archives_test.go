@@ -64,3 +64,73 @@ func TestPruneArchives(t *testing.T) {
 		t.Errorf("got remaining archives %v, error %v", left, err)
 	}
 }
+
+// TestPruneAttachments: attachments go with their task, a while after its end, and those that no task uses go at once.
+func TestPruneAttachments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files, err := archive.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := boltkv.Open(filepath.Join(dir, "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	st, err := store.Open(t.Context(), db, store.Options{Now: time.Now, Policy: machine.DefaultPolicy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := state.TaskKey{Repo: 7, Issue: 1}
+	apply := func(e event.Event) {
+		t.Helper()
+		e.Task = key
+		if _, err := st.Apply(t.Context(), e, store.Ack{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ada := state.Person{ID: 1, Login: "ada"}
+	apply(event.Event{By: ada, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "x"}}})
+	apply(event.Event{Payload: event.Started{Start: event.Start{Settings: settings.Default(), Visible: true, Branch: state.Branch{Name: "b", Base: "main", BaseSHA: "b0"}}}})
+	task, err := st.Task(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := files.SaveAttachment("7-1", []byte("used"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(event.Event{Run: task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: task.Run.ID, VM: state.VM{Name: "vm"}, Attachments: []state.Attachment{{ID: "one", SHA256: digest}}}}})
+	for task, content := range map[string]string{"7-1": "stray", "7-2": "used"} {
+		if _, err := files.SaveAttachment(task, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := NewCleaner(Config{Archive: files, Store: st, Log: zerolog.Nop(), AfterEnd: 24 * time.Hour})
+	count := func(now time.Time) int {
+		t.Helper()
+		if err := c.pruneAttachments(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		list, err := files.Attachments()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	now := time.Now()
+	if n := count(now); n != 3 {
+		t.Errorf("young ones: %d are left, want 3", n)
+	}
+	if n := count(now.Add(90 * 24 * time.Hour)); n != 1 {
+		t.Errorf("of a task that goes on: %d are left, want 1", n)
+	}
+	apply(event.Event{By: ada, Permission: state.PermissionWrite, At: now, Payload: event.IssueClosed{}})
+	if n := count(now.Add(23 * time.Hour)); n != 1 {
+		t.Errorf("soon after the end: %d are left, want 1", n)
+	}
+	if n := count(now.Add(25 * time.Hour)); n != 0 {
+		t.Errorf("long after the end: %d are left, want 0", n)
+	}
+}

@@ -56,7 +56,7 @@ func (c *Cleaner) Clean(ctx context.Context) {
 	_, ids := c.cfg.Store.PruneTombstones(ctx, now.Add(-deliveryIDs))
 	_, tasks := c.cfg.Store.Prune(ctx, now.Add(-c.cfg.AfterEnd))
 	logs := c.cfg.Egress.Prune(now.Add(-c.cfg.Transcripts))
-	for _, err := range []error{files, ids, tasks, logs, c.pruneArchives(ctx, now)} {
+	for _, err := range []error{files, ids, tasks, logs, c.pruneArchives(ctx, now), c.pruneAttachments(ctx, now)} {
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error().Err(err).Msg("failed to clean up")
 		}

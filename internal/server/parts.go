@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/attachment"
 	"github.com/errand-bot/errand/internal/budget"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
@@ -175,6 +176,10 @@ func (s *Server) makeWorkflow(context.Context) error {
 	if _, ok := s.provider.(fleet.Imager); ok {
 		sleeper, vms.BaseGroup = taskvm.Disks{Imager: s.fleet}, s.cfg.Bake.Of
 	}
+	attachments, err := attachment.New(s.cfg.GitHub.URL, s.opts.Transport)
+	if err != nil {
+		return err
+	}
 	starter := budget.Starter{Budget: s.budget, Models: s.gateway, Subscribed: s.cfg.Subscribed()}
 	s.steps = workflow.New(workflow.Config{
 		Store:             s.store,
@@ -186,6 +191,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Runner:            s.opts.Hooks.runner(s.control),
 		Tether:            s.connection(),
 		Files:             s.opts.Hooks.files(s.archive),
+		Attachments:       attachments,
 		Agents:            s.agents,
 		Agent:             s.cfg.Agent,
 		Providers:         s.cfg.Providers(),

@@ -40,6 +40,8 @@ type Config struct {
 	Runner Runner
 	Tether Tether
 	Files  Files
+	// Attachments reads the files attached to texts on GitHub; nil reads none.
+	Attachments launch.Attachments
 	// Sleeper keeps whole disks, for repositories that sleep by snapshot; nil where the provider cannot, which
 	// then sleep by archive.
 	Sleeper Sleeper
@@ -122,7 +124,7 @@ func New(cfg Config) *Steps {
 	}
 	runs := &launch.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals, Redact: cfg.Redact,
-		Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed,
+		Attachments: cfg.Attachments, Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed,
 		SubscriptionTurns: cfg.SubscriptionTurns, CapReached: cfg.CapReached,
 		Gate: cfg.Gate, Memory: cfg.Memory, Now: cfg.Now,
 	}

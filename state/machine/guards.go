@@ -63,7 +63,7 @@ func isStartingTrigger(c *change) bool {
 }
 
 func isTextUnchanged(c *change) bool {
-	return state.FreezeHash(c.e.Issue().Title, c.e.Issue().Body) == c.t.Frozen.Hash
+	return c.t.Frozen.Matches(c.e.Issue().Title, c.e.Issue().Body)
 }
 
 // isActiveRun reports whether the event is about the active run.

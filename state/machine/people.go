@@ -92,9 +92,29 @@ func addTrigger(c *change) {
 // freeze stores the issue's text as the sender of the event saw it.
 func (c *change) freeze() {
 	i := c.e.Issue()
-	c.t.Frozen = state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+	frozen := state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+	if old := c.t.Frozen; old.Matches(i.Title, i.Body) {
+		frozen.Hash, frozen.Files = old.Hash, old.Files
+	}
+	c.t.Frozen = frozen
+	c.t.Attachments = slices.DeleteFunc(c.t.Attachments, func(a state.Attachment) bool { return a.Unread != "" }) // to be tried again
 	if i.Unvouched {
 		c.t.Frozen.By = state.Person{}
+	}
+}
+
+// storeAttachments stores the attachments that a launch read. The files attached to the frozen text become part of its
+// hash, unless a valid revision is already based on it.
+func (c *change) storeAttachments(l state.Launch) {
+	for _, a := range l.Attachments {
+		if !slices.ContainsFunc(c.t.Attachments, func(b state.Attachment) bool { return b.ID == a.ID }) {
+			c.t.Attachments = append(c.t.Attachments, a)
+		}
+	}
+	f := &c.t.Frozen
+	based := func(p state.Plan) bool { return p.IssueHash == f.Hash && !p.Superseded && p.Stale == "" }
+	if len(l.FrozenFiles) > 0 && l.FrozenHash == f.Hash && !slices.ContainsFunc(c.t.Plans, based) {
+		f.Files, f.Hash = l.FrozenFiles, state.FreezeHash(f.Title, f.Body, l.FrozenFiles...)
 	}
 }
 

@@ -98,6 +98,7 @@ func activateRun(c *change) {
 			}
 		}
 	}
+	c.storeAttachments(l)
 	c.t.Step = state.StepRun
 }
 

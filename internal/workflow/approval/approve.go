@@ -64,7 +64,7 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, er
 	if err != nil {
 		return event.Event{}, step.Retryable(fmt.Errorf("read the plan comment, its issue and its reactions: %w", err))
 	}
-	why := planProblem(st, plan)
+	why := planProblem(st, plan, w.Task.Frozen.Files)
 	if why == "" {
 		why = approvalProblem(st, plan, &k.Approval)
 	}
@@ -81,8 +81,9 @@ func (c *Checker) Approve(ctx context.Context, w *step.Attempt) (event.Event, er
 	}, nil
 }
 
-// planProblem returns why the plan cannot be approved as it is on GitHub, or "".
-func planProblem(st forge.PlanSnapshot, plan *state.Plan) string {
+// planProblem returns why the plan cannot be approved as it is on GitHub, or "". files are the digests of the files attached to
+// the frozen text.
+func planProblem(st forge.PlanSnapshot, plan *state.Plan, files []string) string {
 	switch {
 	case st.Deleted:
 		return state.RejectedPlanDeleted
@@ -91,7 +92,7 @@ func planProblem(st forge.PlanSnapshot, plan *state.Plan) string {
 	case st.Closed:
 		return state.RejectedIssueClosed
 	case plan.Kind == state.PlanPublish: // its changes do not depend on the issue's text
-	case state.FreezeHash(st.Title, st.Body) != plan.IssueHash:
+	case state.FreezeHash(st.Title, st.Body, files...) != plan.IssueHash:
 		return state.RejectedIssueChanged
 	}
 	return ""

@@ -99,7 +99,7 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (event.Event, error)
 // it could not be applied. An edit whose editor GitHub does not name counts as one by a user without write access.
 func (s *Steps) missed(ctx context.Context, w *step.Attempt, i forge.Issue, editor *state.Person) (*event.Event, error) {
 	t := w.Task
-	if t.Frozen.Changed != nil || state.FreezeHash(i.Title, i.Body) == t.Frozen.Hash {
+	if t.Frozen.Changed != nil || t.Frozen.Matches(i.Title, i.Body) {
 		return nil, nil
 	}
 	issue := i.Issue

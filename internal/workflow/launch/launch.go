@@ -29,6 +29,8 @@ type Steps struct {
 	Workspaces *workspace.Opener
 	Approvals  *approval.Checker
 	Redact     *trust.Redactor
+	// Attachments reads the files attached to texts; nil reads none.
+	Attachments Attachments
 	// Agents has the adapters of agents; Agent is the configuration that they share, with their environment.
 	Agents Agents
 	Agent  registry.Config
@@ -53,6 +55,7 @@ type GitHub interface {
 	step.Heads
 	step.Installations
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
+	Rendered(ctx context.Context, r forge.Repo, text forge.TextRef) (string, error)
 }
 
 // Runner starts runs on a VM. Both methods may be called again.
@@ -61,9 +64,11 @@ type Runner interface {
 	Knows(ctx context.Context, vm, run string) (bool, error)
 }
 
-// Files keeps the transcripts of runs.
+// Files keeps the transcripts of runs, and the attachments of tasks by the SHA-256 of their content.
 type Files interface {
 	BeginTranscript(run string, h runlog.Header) error
+	SaveAttachment(task string, content []byte) (digest string, err error)
+	LoadAttachment(task, digest string, limit int64) ([]byte, error)
 }
 
 // Launch gets the VM, prepares the checkout, writes the prompt and starts the run. Each part first checks for the

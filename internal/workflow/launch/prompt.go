@@ -54,6 +54,12 @@ func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Works
 	for _, g := range t.Context.Guidance {
 		d.Guidance = append(d.Guidance, prompts.Guidance{Path: g.Path, Text: g.Text, Cut: g.Cut})
 	}
+	if !l.IsRepair {
+		var err error
+		if d.Attachments, err = s.attachments(ctx, w, ws, l); err != nil {
+			return prompts.Prompt{}, err
+		}
+	}
 	d.Resume = s.changed(ctx, w, ws, l)
 	promptConversation(t, &d, !l.Resumed)
 	if l.IsRepair {

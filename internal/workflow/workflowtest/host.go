@@ -128,6 +128,17 @@ func (h *Host) Lend(ctx context.Context, _ string, spec work.LendSpec) (work.Len
 	return work.Lend(ctx, spec)
 }
 
+// Put writes a file of the agent's.
+func (h *Host) Put(_ context.Context, _, file string, content []byte) error {
+	if err := h.Errs["Put"]; err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o644)
+}
+
 // Pack calls the runner's function.
 func (h *Host) Pack(ctx context.Context, _ string, spec pack.Spec, w io.Writer) (pack.Manifest, error) {
 	if err := h.Errs["Pack"]; err != nil {

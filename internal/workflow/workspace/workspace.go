@@ -44,6 +44,8 @@ type Runner interface {
 	Reset(ctx context.Context, vm string, spec work.ResetSpec) error
 	// Lend adds files to a checkout that are not part of the repository, and removes them.
 	Lend(ctx context.Context, vm string, spec work.LendSpec) (work.Lent, error)
+	// Put writes a file with the agent's rights.
+	Put(ctx context.Context, vm, file string, content []byte) error
 	Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, r io.Reader) (pack.Manifest, error)
 	Stop(ctx context.Context, vm, run, why string) error
 }
@@ -166,6 +168,11 @@ func (ws *Workspace) Attach(ctx context.Context) error {
 		return fmt.Errorf("attach the tether: %w", err)
 	}
 	return nil
+}
+
+// Put writes a file on the VM with the agent's rights.
+func (ws *Workspace) Put(ctx context.Context, file string, content []byte) error {
+	return ws.open.Runner.Put(ctx, ws.VM.Name, file, content)
 }
 
 // Quiet stops earlier runs that may still be active on the VM: one that was just stopped, also at its turn limit, or
