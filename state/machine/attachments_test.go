@@ -46,6 +46,10 @@ func TestAttachmentsBelongToTheFrozenText(t *testing.T) {
 	if l.task.Frozen.Hash != both || l.task.NewestPlan().Superseded {
 		t.Errorf("the same text: frozen as %+v", l.task.Frozen)
 	}
+	c := &change{t: l.task, e: event.Event{Now: l.now, By: writer, Payload: event.IssueEdited{Issue: &state.Issue{Title: "Bug", Body: "It breaks.\r\n"}}}}
+	if c.freeze(); l.task.Frozen.Hash != both || !slices.Equal(l.task.Frozen.Files, []string{"d1"}) {
+		t.Errorf("frozen again: %+v", l.task.Frozen)
+	}
 	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.IssueEdited{Issue: &state.Issue{Title: "Bug", Body: "It works."}}})
 	if f := l.task.Frozen; f.Hash != state.FreezeHash("Bug", "It works.") || f.Files != nil || !slices.Equal(l.task.Attachments, []state.Attachment{image}) {
 		t.Errorf("another text: frozen as %+v, attachments %+v", f, l.task.Attachments)
