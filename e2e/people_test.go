@@ -106,10 +106,14 @@ func (s *story) number(word string) (int, error) {
 	case ".":
 		return s.issue, nil
 	case "pr":
+		newest := 0
 		for _, i := range s.repo().Issues {
 			if i.Pull != nil && i.Author == s.w.GitHub.App().BotLogin {
-				return i.Number, nil
+				newest = max(newest, i.Number)
 			}
+		}
+		if newest > 0 {
+			return newest, nil
 		}
 		return 0, errors.New("errand has opened no pull request")
 	}

@@ -28,7 +28,7 @@ func treatments() map[string]map[string]string {
 			"created": mapped, "edited": mapped, "deleted": mapped, "pinned": display, "unpinned": display,
 		},
 		"pull_request": {
-			"closed": mapped, "opened": "errand opened it itself, or it is not errand's", "reopened": "a task that ended with its pull request remains ended",
+			"closed": mapped, "reopened": mapped, "opened": "errand opened it itself, or it is not errand's",
 			"edited": gathered, "synchronize": "the push arrives as a push event", "review_requested": gathered, "review_request_removed": gathered,
 			"converted_to_draft": gathered, "ready_for_review": gathered, "assigned": another, "unassigned": another, "labeled": another,
 			"unlabeled": another, "milestoned": another, "demilestoned": another, "locked": "errand notices the lock when it posts a comment",

@@ -10,18 +10,22 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// pullRequest maps the closing of one of errand's pull requests.
+// pullRequest maps the closing and the reopening of one of errand's pull requests.
 func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.PullRequestEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
-	if e.GetAction() != "closed" {
+	if e.GetAction() != "closed" && e.GetAction() != "reopened" {
 		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
 	ev, ok, err := m.onPR(ctx, e.Repo, e.PullRequest.GetNumber(), e.Sender)
 	if err != nil || !ok {
 		return nil, "not one of errand's pull requests", err
+	}
+	if e.GetAction() == "reopened" {
+		ev.At, ev.Payload = at(e.PullRequest.UpdatedAt), event.PRReopened{Number: e.PullRequest.GetNumber(), Head: e.PullRequest.GetHead().GetSHA()}
+		return []event.Event{ev}, "", nil
 	}
 	ev.At, ev.Payload = at(e.PullRequest.ClosedAt), event.PRClosed{Merged: e.PullRequest.GetMerged()}
 	return []event.Event{ev}, "", nil

@@ -21,7 +21,12 @@ func TestPullRequestEvents(t *testing.T) {
 	}{
 		"merged": {func(w *world, p *simgithub.Issue) error { return w.ada.Merge(full, p.Number, simgithub.Merge{}) }, []string{"pr_closed #1 by ada merged"}},
 		"closed": {func(w *world, p *simgithub.Issue) error { return w.ada.Close(full, p.Number, "") }, []string{"pr_closed #1 by ada"}},
-		"draft":  {func(w *world, p *simgithub.Issue) error { return w.ada.SetDraft(full, p.Number, true) }, []string{"pull_request: errand reads reviews, threads and heads when a review round begins"}},
+		"reopened": {func(w *world, p *simgithub.Issue) error {
+			err := w.ada.Close(full, p.Number, "")
+			w.deliveredHooks()
+			return errors.Join(err, w.ada.Reopen(full, p.Number))
+		}, []string{"pr_reopened #1 by ada"}},
+		"draft": {func(w *world, p *simgithub.Issue) error { return w.ada.SetDraft(full, p.Number, true) }, []string{"pull_request: errand reads reviews, threads and heads when a review round begins"}},
 		"review": {func(w *world, p *simgithub.Issue) error {
 			return errOf(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "Please mend it."}))
 		}, []string{`reviewed #1 by ada review:changes_requested:"Please mend it."`}},

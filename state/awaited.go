@@ -26,6 +26,8 @@ const (
 	// AwaitedReview is a review of the pull request, and AwaitedMerge its merge.
 	AwaitedReview
 	AwaitedMerge
+	// AwaitedReopening is a decision whether to reopen the closed pull request.
+	AwaitedReopening
 	// AwaitedRetry is a command after a failure, and AwaitedBudget one after a cap was reached: a higher cap, or a retry.
 	AwaitedRetry
 	AwaitedBudget
@@ -48,6 +50,11 @@ func (t *Task) Awaited() Awaited {
 			return AwaitedMerge
 		}
 		return AwaitedReview
+	case PhasePRClosed:
+		if t.Step == JobReopen {
+			return AwaitedRun
+		}
+		return AwaitedReopening
 	case PhaseInterrupted:
 		return AwaitedResumption
 	case PhaseFailed:

@@ -21,6 +21,7 @@ const (
 	JobMove     JobKind = "move"     // publish 2: the branch
 	JobRebase   JobKind = "rebase"   // rebase the VM's commits onto a push
 	JobOpenPR   JobKind = "open_pr"  // open the pull request, request a review
+	JobReopen   JobKind = "reopen"   // reopen the closed pull request
 	JobAnswer   JobKind = "answer"   // the answers of a round, one per thread
 	JobIssue    JobKind = "issue"    // create an issue that the agent proposed
 	JobGather   JobKind = "gather"   // read the review threads of a round
@@ -137,6 +138,7 @@ const (
 	PostReport     PostKind = "report"      // the result of a task without changes: Text
 	PostAnswered   PostKind = "answered"    // the agent's answer to comments: Text; without it, that nothing has to change
 	PostPROpened   PostKind = "pr_opened"   // on the issue
+	PostPRClosed   PostKind = "pr_closed"   // closed without a merge: the work is kept for a while
 	PostRound      PostKind = "round"       // the result of a round, on the pull request
 	PostThread     PostKind = "thread"      // an answer in a review thread
 	PostNoChanges  PostKind = "no_changes"

@@ -31,6 +31,10 @@ const (
 	// PhasePROpen: the pull request is open and no work on it is in progress. Ends with a review, a
 	// comment, a merge or a close. Nothing runs here.
 	PhasePROpen Phase = "pr_open"
+	// PhasePRClosed: the pull request was closed without a merge. Its VM is released, its work kept. Reopening it, or a
+	// person who asks errand to continue, goes back to PhasePROpen; Policy.KeepAsleep without either cancels. Nothing runs
+	// here but the job reopen, which only repeats what is not done yet.
+	PhasePRClosed Phase = "pr_closed"
 	// PhaseAddressingReview: a round: an agent answers the gathered feedback, its commits are
 	// published, every thread gets its answer. As PhaseImplementing; ends in PhasePROpen.
 	PhaseAddressingReview Phase = "addressing_review"
@@ -54,7 +58,7 @@ const (
 func Phases() []Phase {
 	return []Phase{
 		PhaseQueued, PhasePreliminaryPlanning, PhaseAwaitingPreliminaryApproval, PhasePlanning,
-		PhaseAwaitingPlanApproval, PhaseImplementing, PhasePROpen, PhaseAddressingReview,
+		PhaseAwaitingPlanApproval, PhaseImplementing, PhasePROpen, PhasePRClosed, PhaseAddressingReview,
 		PhaseAwaitingPublishApproval, PhaseAwaitingAnswer, PhaseInterrupted, PhaseDone, PhaseCancelled, PhaseFailed,
 	}
 }

@@ -279,6 +279,11 @@ type PR struct {
 	DCO    bool    `json:"dco,omitempty"`   // a check of its commits that is named DCO failed
 	// ReadyBy is the login of the person who approved it without text.
 	ReadyBy string `json:"ready_by,omitempty"`
+	// ClosedAt and ReopenedAt are when it was last closed without a merge, and last reopened, by GitHub's clock.
+	ClosedAt   time.Time `json:"closed_at,omitzero"`
+	ReopenedAt time.Time `json:"reopened_at,omitzero"`
+	// KeptUntil is when a task whose pull request is closed is canceled; zero while it is open.
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 }
 
 // StatusComment is the status comment, which is edited in place.

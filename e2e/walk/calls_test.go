@@ -12,7 +12,7 @@ func calls() []string {
 		// calls of sweeps
 		"installations", "repositories", "list issues", "issue events", "failed deliveries", "read delivery", "list comments", "list reviews", "look for an installation",
 		// branches and pull requests
-		"read branch", "list branches", "compare", "read tree", "publish", "move", "open pull", "pull template", "read pull", "request review",
+		"read branch", "list branches", "compare", "read tree", "publish", "move", "open pull", "reopen pull", "pull template", "read pull", "request review",
 		"threads", "reply", "find reply", "find review", "read review", "start review", "submit review", "read verdicts",
 		// VMs and their runs
 		"acquire VM", "release VM", "place", "prepare", "reset", "rebase", "collect", "attach tether", "start run", "ask for run", "stop run", "follow", "pack", "unpack",
@@ -23,7 +23,7 @@ func calls() []string {
 // assignees. A reaction does not count.
 func (i *issue) updated() time.Time {
 	at := later(i.created, i.closedAt)
-	at = later(at, i.text().at)
+	at = later(later(at, i.touched), i.text().at)
 	for _, e := range i.events {
 		at = later(at, e.at)
 	}

@@ -45,6 +45,7 @@ func acts() []act {
 		{"reopen", 1, reopen},
 		{"merge", 1, merge},
 		{"close pull", 1, closePull},
+		{"reopen pull", 1, reopenPull},
 		{"delete branch", 1, deleteBranch},
 	}, append(trials(), scenes()...)...)
 }
@@ -73,6 +74,11 @@ func actHelpfully(w *world) bool {
 			w.note("@%s restores a branch", by.Login)
 			return true
 		case t.Phase == state.PhaseAwaitingAnswer || t.Phase == state.PhaseFailed:
+			w.say(by, i, "@errand retry")
+			return true
+		case t.Phase == state.PhasePRClosed && w.roll("reopen how", 2) == 0 && reopenPull(w):
+			return true
+		case t.Phase == state.PhasePRClosed:
 			w.say(by, i, "@errand retry")
 			return true
 		case t.Phase == state.PhasePROpen && t.Round < 1:

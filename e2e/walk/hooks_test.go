@@ -145,7 +145,7 @@ func (h *hub) onComment(c *comment, by *account, action, before string) *hook {
 }
 
 func (i *issue) pullJSON(h *hub) *github.PullRequest {
-	return &github.PullRequest{Number: p(i.number), Merged: p(i.pull.merged), ClosedAt: stamp(i.closedAt), Head: &github.PullRequestBranch{Ref: p(i.pull.head), SHA: p(h.branches[i.pull.head])}}
+	return &github.PullRequest{Number: p(i.number), Merged: p(i.pull.merged), ClosedAt: stamp(i.closedAt), UpdatedAt: stamp(i.updated()), Head: &github.PullRequestBranch{Ref: p(i.pull.head), SHA: p(h.branches[i.pull.head])}}
 }
 
 func (h *hub) onPull(i *issue, by *account, action string) {

@@ -74,6 +74,7 @@ type issue struct {
 	eyes     time.Time // errand's 👀
 	hidden   []span    // from the sweeps
 	pull     *pull
+	touched  time.Time // when the pull request was last reopened
 }
 
 // text is one version of an issue's text.
@@ -130,7 +131,8 @@ type pull struct {
 	title      string
 	open       bool
 	merged     bool
-	unknown    bool // merged for the store although closed by a person: continuing opens another one
+	closedHead string // the head when it was closed
+	unknown    bool   // merged for the store although closed by a person: continuing opens another one
 	mergedBy   *account
 	threads    []*thread
 	reviews    []forge.Review

@@ -107,6 +107,49 @@ func (a api) OpenPR(ctx context.Context, _ forge.Repo, want forge.NewPR) (forge.
 	})
 }
 
+// ReopenPR reopens a closed pull request under GitHub's conditions.
+func (a api) ReopenPR(ctx context.Context, _ forge.Repo, number int) (forge.PR, error) {
+	return write(ctx, a, "reopen pull", func() (forge.PR, error) {
+		i := a.issues[number]
+		if !i.pull.open && !a.reopens(i.pull) {
+			return forge.PR{}, &forge.Error{Op: "reopen pull", Reason: "GitHub refused it.", Class: forge.ClassPermanent, Status: 422, Err: fmt.Errorf("cannot be reopened")}
+		}
+		if !i.pull.open {
+			a.reopened(i, nil)
+		}
+		return a.pr(i), nil
+	})
+}
+
+// reopens reports whether GitHub would let a closed pull request be reopened.
+func (h *hub) reopens(p *pull) bool {
+	head := h.branches[p.head]
+	if p.merged || head == "" || p.closedHead != "" && !h.descends(head, p.closedHead) {
+		return false
+	}
+	for n := 1; n <= h.last; n++ {
+		if o := h.issues[n].pull; o != nil && o != p && o.open && o.head == p.head {
+			return false
+		}
+	}
+	return true
+}
+
+// descends reports whether a commit is another one or has it among its ancestors.
+func (h *hub) descends(head, old string) bool {
+	for head != "" && head != old && h.commits[head] != nil {
+		head = h.commits[head].parent
+	}
+	return head == old
+}
+
+// reopened opens a closed pull request again; by is nil if errand did it.
+func (h *hub) reopened(i *issue, by *account) {
+	i.pull.open, i.closed, i.closedAt = true, false, time.Time{}
+	i.touched = h.clock()
+	h.onPull(i, by, "reopened")
+}
+
 func (h *hub) pr(i *issue) forge.PR {
 	p := i.pull
 	return forge.PR{

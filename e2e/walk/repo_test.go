@@ -120,11 +120,28 @@ func closePull(w *world) bool {
 		return false
 	}
 	by := w.somebody()
-	i.pull.open, i.closed, i.closedAt = false, true, w.hub.clock()
+	i.pull.open, i.closed, i.closedAt, i.pull.closedHead = false, true, w.hub.clock(), w.hub.branches[i.pull.head]
 	i.pull.unknown = !slices.ContainsFunc(w.tasks(), func(t *state.Task) bool { return t.PR != nil && t.PR.Number == i.number })
 	w.note("@%s closes #%d without a merge", by.Login, i.number)
-	w.endOf(i)
 	w.hub.onPull(i, by, "closed")
+	return true
+}
+
+// reopenPull reopens one of the closed pull requests, if GitHub lets people do it.
+func reopenPull(w *world) bool {
+	var list []*issue
+	for n := 1; n <= w.hub.last; n++ {
+		if i := w.hub.issues[n]; i.pull != nil && !i.pull.open && w.hub.reopens(i.pull) {
+			list = append(list, i)
+		}
+	}
+	by := w.writer()
+	if len(list) == 0 || by == nil {
+		return false
+	}
+	i := list[w.roll("which pull", len(list))]
+	w.note("@%s reopens #%d", by.Login, i.number)
+	w.hub.reopened(i, by)
 	return true
 }
 

@@ -155,7 +155,7 @@ func (m *model) checkBackoff(before, after *state.Task, e event.Event) {
 	case after.Phase == state.PhaseFailed && n < 5:
 		m.w.complain("outages: task %s failed at temporary outage number %d in a row: %s", e.Task, n+1, event.Of[event.StepFailed](e).Failure.Reason)
 	case after.Phase == state.PhaseInterrupted && after.Waiting != nil:
-		until := later(m.w.now.Add(min(time.Hour, time.Minute<<n)), event.Of[event.StepFailed](e).Failure.RetryAt)
+		until := later(m.w.now.Add(min(time.Hour, time.Minute<<min(n, 6))), event.Of[event.StepFailed](e).Failure.RetryAt)
 		if after.Waiting.Until.After(until.Add(time.Second)) {
 			m.w.complain("outages: task %s is postponed until %s after outage number %d in a row, want at most %s", e.Task, sub(after.Waiting.Until), n+1, sub(until))
 		}

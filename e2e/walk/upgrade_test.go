@@ -141,6 +141,9 @@ func (e *ends) report(t *testing.T, want int) {
 	}
 	t.Logf("%d tasks ended\n%s", e.tasks, strings.Join(lines, "\n"))
 	for _, p := range state.Phases() {
+		if p == state.PhasePRClosed {
+			continue // newer than 403b8aa
+		}
 		if !strings.Contains("\n"+strings.Join(lines, "\n"), "\n"+string(p)+" → ") {
 			t.Errorf("no task in phase %s has ended", p)
 		}

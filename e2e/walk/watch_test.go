@@ -176,7 +176,7 @@ func (w *world) rests(t *state.Task) string {
 	switch {
 	case t.Ended() && t.Run == nil && t.VM == nil:
 		return "over"
-	case t.Phase == state.PhaseFailed || t.Phase == state.PhaseAwaitingAnswer || t.Phase == state.PhasePROpen:
+	case t.Phase == state.PhaseFailed || t.Phase == state.PhaseAwaitingAnswer || t.Phase == state.PhasePROpen || t.Phase == state.PhasePRClosed && t.Step == "":
 		return "people"
 	case t.Phase.AwaitsApproval():
 		if t.NewestPlan().Posted() {

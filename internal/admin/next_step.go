@@ -39,6 +39,8 @@ func unlockedNextStep(t *state.Task) string {
 		return "The pull request is approved; somebody has to merge it."
 	case state.AwaitedReview:
 		return "Somebody has to review the pull request."
+	case state.AwaitedReopening:
+		return "Somebody has to reopen the pull request, or to write `retry`."
 	case state.AwaitedResumption:
 		return "Continues automatically later."
 	case state.AwaitedBudget:

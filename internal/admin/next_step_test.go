@@ -42,8 +42,10 @@ func TestPageAndCommentAgree(t *testing.T) {
 		"a restart": {phase(state.PhaseAwaitingAnswer, question(state.AskStopped)), state.AwaitedRestart, "`retry`, or how to continue", "or a comment that says how to continue"},
 		"a comment": {phase(state.PhaseAwaitingAnswer, none), state.AwaitedComment, "has to comment", "a comment by a person"},
 		"a review":  {phase(state.PhasePROpen, none), state.AwaitedReview, "review the pull request", "a review or a merge"},
-		"a merge":   {phase(state.PhasePROpen, func(t *state.Task) { t.PR = &state.PR{Ready: true} }), state.AwaitedMerge, "somebody has to merge", "a merge;"},
-		"a retry":   {phase(state.PhaseFailed, none), state.AwaitedRetry, "write `retry`", "retry` by a person"},
+		"a reopening": {phase(state.PhasePRClosed, func(t *state.Task) { t.PR = &state.PR{State: state.PRClosed} }), state.AwaitedReopening,
+			"reopen the pull request, or to write `retry`", "reopen it, or write `@errand retry`"},
+		"a merge": {phase(state.PhasePROpen, func(t *state.Task) { t.PR = &state.PR{Ready: true} }), state.AwaitedMerge, "somebody has to merge", "a merge;"},
+		"a retry": {phase(state.PhaseFailed, none), state.AwaitedRetry, "write `retry`", "retry` by a person"},
 		"a budget": {phase(state.PhaseFailed, func(t *state.Task) {
 			t.End = &state.End{Reason: "the cap is reached", Hint: state.HintBudget, Class: state.ClassBudget}
 		}), state.AwaitedBudget, "raise it by `budget`", "budget +5`"},

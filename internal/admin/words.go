@@ -12,7 +12,7 @@ func tone(p state.Phase) string {
 		return "bad"
 	case p == state.PhaseInterrupted:
 		return "warn"
-	case p.AwaitsApproval(), p == state.PhaseAwaitingAnswer, p == state.PhasePROpen:
+	case p.AwaitsApproval(), p == state.PhaseAwaitingAnswer, p == state.PhasePROpen, p == state.PhasePRClosed:
 		return "people"
 	case p == state.PhaseDone:
 		return "good"
@@ -27,6 +27,8 @@ func postWords(kind string) string {
 	switch state.PostKind(kind) {
 	case state.PostPROpened:
 		return "pull request opened"
+	case state.PostPRClosed:
+		return "pull request closed"
 	case state.PostRound:
 		return "result of a review round"
 	case state.PostThread:

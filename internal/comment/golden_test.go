@@ -43,6 +43,13 @@ func at(minute int) time.Time {
 	return time.Date(2026, 3, 4, 9, minute, 0, 0, time.UTC)
 }
 
+// prClosed closes the task's pull request without a merge.
+func prClosed(t *state.Task) {
+	prOpen(t)
+	t.PR.State, t.PR.KeptUntil = "closed", at(50).Add(14*24*time.Hour)
+	testLife{t}.phase(state.PhasePRClosed, 45, "pull request #12 was closed without a merge by @octocat")
+}
+
 func view(key string) View {
 	return View{Slug: "errand", Key: key, Now: at(50), LogURL: func(*state.Task) string { return "https://errand.example/tasks/octo/calc/7" }}
 }

@@ -218,7 +218,7 @@ func stoppedPhase(t *state.Task) string {
 	switch phase {
 	case state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer:
 		return "at work"
-	case state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPublishApproval, state.PhasePROpen:
+	case state.PhaseAwaitingPlanApproval, state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPublishApproval, state.PhasePROpen, state.PhasePRClosed:
 		return "waiting (" + words.Phase(phase) + ")"
 	}
 	return words.Phase(phase)

@@ -74,6 +74,8 @@ func (p post) text() string {
 		return p.answered()
 	case state.PostPROpened:
 		return p.opened()
+	case state.PostPRClosed:
+		return p.closed()
 	case state.PostRound:
 		return p.round()
 	case state.PostThread:

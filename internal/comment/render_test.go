@@ -46,6 +46,8 @@ func everything() map[string]said {
 		"already_fixed":       {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeAlreadyFixed), Text: "Fixed in `abc`."}},
 		"not_reproducible":    {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeNotReproducible), Text: "`go test` passes."}},
 		"pr_opened":           {with(prOpen), state.Post{Kind: state.PostPROpened, By: reviewer}},
+		"pr_closed":           {with(prClosed), state.Post{Kind: state.PostPRClosed, OnPR: true}},
+		"pr_closed_late":      {with(prOpen), state.Post{Kind: state.PostPRClosed, OnPR: true}},
 		"round":               {with(func(t *state.Task) { prOpen(t); t.Round = 2 }), state.Post{Kind: state.PostRound, OnPR: true, Text: "Both threads are answered.", Items: []string{"`01234567` rename it"}}},
 		"thread":              {with(prOpen), state.Post{Kind: state.PostThread, Thread: 5, Text: "Renamed, as asked by @octocat.", Items: []string{"0123456789abcdef0123456789abcdef01234567"}}},
 		"thread_unchanged":    {with(prOpen), state.Post{Kind: state.PostThread, Thread: 5}},

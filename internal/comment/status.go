@@ -94,6 +94,12 @@ func awaited(t *state.Task, v View) string {
 		return waiting + "a merge; the pull request is approved and ready."
 	case state.AwaitedReview:
 		return waiting + "a review or a merge of the pull request by " + who + "."
+	case state.AwaitedReopening:
+		s := waiting + "a decision. The pull request was closed without a merge; reopen it, or write " + v.say("retry") + ", to continue."
+		if t.PR != nil && !t.PR.KeptUntil.IsZero() {
+			s += " The work is kept until " + v.clock(t.PR.KeptUntil) + "; then the task is canceled."
+		}
+		return s
 	case state.AwaitedResumption:
 		return "Nothing for you to do: the task continues automatically. " + v.say("retry") + " continues it immediately."
 	case state.AwaitedBudget:

@@ -20,6 +20,8 @@ func statuses() map[string]*state.Task {
 		"awaiting":     planned(),
 		"implementing": with(implementing),
 		"pr_open":      with(prOpen),
+		"pr_closed":    with(prClosed),
+		"reopening":    with(func(t *state.Task) { prClosed(t); t.Step = state.JobReopen }),
 		"ready":        with(func(t *state.Task) { prOpen(t); t.PR.Ready, t.PR.Checks = true, "success" }),
 		"dco":          with(func(t *state.Task) { prOpen(t); t.PR.Checks, t.PR.DCO = "failure", true }),
 		"dco_signed":   with(func(t *state.Task) { prOpen(t); t.PR.DCO, t.Settings.SignOff = true, true }),

@@ -48,6 +48,19 @@ func (p post) waiting() string {
 	return markdown.Paragraphs(words, p.listed(), p.v.hint(p.Hint))
 }
 
+// closed renders that the pull request was closed without a merge, and how to continue.
+func (p post) closed() string {
+	pr := p.t.PR
+	if pr == nil || pr.KeptUntil.IsZero() {
+		return "The pull request was closed for a while; the task continues."
+	}
+	return markdown.Paragraphs(
+		fmt.Sprintf("This pull request was closed without a merge, so nobody works on it now. The work is kept until %s; then the task is canceled.", p.v.clock(pr.KeptUntil)),
+		fmt.Sprintf("To continue, reopen it, write %s here, or assign issue #%d again: then errand reopens it, and restores its branch if that was deleted. To end the task now, write %s.",
+			p.v.say("retry"), p.t.Key.Issue, p.v.say("cancel")),
+	)
+}
+
 func (p post) listed() string { return markdown.BulletList(p.Items, 20) }
 
 func (p post) blocked() string {

@@ -147,6 +147,26 @@ func (f *Forge) PR(ctx context.Context, r Repo, number int) (PR, error) {
 	return prOf(got), nil
 }
 
+// ReopenPR reopens a closed pull request. GitHub refuses it if the pull request was merged, or if its branch is gone or has
+// neither the old head nor a descendant of it; the error then has a hint. It can be repeated.
+func (f *Forge) ReopenPR(ctx context.Context, r Repo, number int) (PR, error) {
+	op, err := f.client.Write(ctx, r.Installation, "reopen pull request", onIssue(r, number))
+	if err != nil {
+		return PR{}, err
+	}
+	got, _, err := op.GitHub.PullRequests.Edit(op.Ctx, r.Owner, r.Name, number, &github.PullRequest{State: github.String("open")})
+	refused := client.Invalid(err) != ""
+	if err := op.Wrap(err); err != nil {
+		var e *Error
+		if refused && errors.As(err, &e) {
+			e.Reason = fmt.Sprintf("GitHub does not let pull request #%d be reopened.", number)
+			e.Hint = "Its branch no longer has the commits that it had when it was closed, or another pull request from that branch is open."
+		}
+		return PR{}, err
+	}
+	return prOf(got), nil
+}
+
 // PRByHead returns the pull request from a branch of the repository, nil if there is none. It prefers open to closed
 // ones, then the newest. Mergeable is not set.
 func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error) {

@@ -1,6 +1,7 @@
 package forge_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -103,6 +104,31 @@ func TestClosedPRIsNotReused(t *testing.T) {
 	}
 	if found := forgetest.Must(w.Forge.PRByHead(t.Context(), w.Repo, "errand/2"))(t); found != nil {
 		t.Errorf("got %+v", found)
+	}
+}
+
+// TestReopenPR reopens a pull request only while GitHub allows it, and says what to do otherwise.
+func TestReopenPR(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	p, octo := openPR(t, w, "errand/1"), w.As("octo")
+	for range 2 { // the second time it is open already
+		if err := octo.Close(forgetest.FullName, p.Number, ""); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got := forgetest.Must(w.Forge.ReopenPR(t.Context(), w.Repo, p.Number))(t); !got.Open || got.Number != p.Number || got.Head != p.Head {
+				t.Errorf("got %+v, want #%d open", got, p.Number)
+			}
+		}
+	}
+	if err := errors.Join(octo.Close(forgetest.FullName, p.Number, ""), octo.DeleteBranch(forgetest.FullName, "errand/1")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Forge.ReopenPR(t.Context(), w.Repo, p.Number)
+	reason, hint := forge.Explain(err)
+	if class, _ := forge.Classify(err); class != forge.ClassPermanent || !strings.Contains(reason, "reopened") || !strings.Contains(hint, "branch") {
+		t.Errorf("without a branch: got %v, reason %q, hint %q", err, reason, hint)
 	}
 }
 

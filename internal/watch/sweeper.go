@@ -276,11 +276,14 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 			return err
 		}
 		pull = &pr
-		if !pr.Open {
+		switch {
+		case pr.Open && t.PR.State == "closed":
+			events = append(events, event.Event{At: pr.UpdatedAt, Payload: event.PRReopened{Number: pr.Number, Head: pr.Head}})
+		case !pr.Open && (pr.Merged || t.PR.State != "closed"):
 			events = append(events, event.Event{By: pr.MergedBy, At: pr.ClosedAt, Payload: event.PRClosed{Merged: pr.Merged}})
 		}
 	}
-	if i.Closed && len(events) == 0 {
+	if i.Closed && (pull == nil || !pull.Merged) {
 		events = append(events, event.Event{At: i.ClosedAt, Payload: event.IssueClosed{}})
 	}
 	if t.Trigger.Via == state.TriggerAssigned && !s.isAssigned(i) || t.Trigger.Via == state.TriggerLabel && !s.isLabeled(i) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -290,7 +291,12 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 	}{
 		"open":   {func(*sweepWorld, int) error { return nil }, state.PhasePROpen},
 		"merged": {func(l *sweepWorld, n int) error { return l.ada.Merge(full, n, simgithub.Merge{}) }, state.PhaseDone},
-		"closed": {func(l *sweepWorld, n int) error { return l.ada.Close(full, n, "") }, state.PhaseCancelled},
+		"closed": {func(l *sweepWorld, n int) error { return l.ada.Close(full, n, "") }, state.PhasePRClosed},
+		"reopened": {func(l *sweepWorld, n int) error {
+			err := l.ada.Close(full, n, "")
+			l.kinds()
+			return errors.Join(err, l.ada.Reopen(full, n))
+		}, state.PhasePROpen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -314,8 +320,8 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 			if got.Phase != c.want {
 				t.Errorf("phase %s, want %s", got.Phase, c.want)
 			}
-			if n := len(l.kinds()); c.want.Terminal() && n != 0 {
-				t.Errorf("got %d events about an ended task, want none", n)
+			if n := len(l.kinds()); n != 0 {
+				t.Errorf("got %d events about a task that was just compared, want none", n)
 			}
 		})
 	}

@@ -34,6 +34,8 @@ func Phase(p state.Phase) string {
 		return "changes await approval"
 	case state.PhasePROpen:
 		return "pull request open"
+	case state.PhasePRClosed:
+		return "pull request closed"
 	case state.PhaseAddressingReview:
 		return "addressing the review"
 	case state.PhaseAwaitingAnswer:
@@ -149,6 +151,8 @@ func Step(k state.JobKind) string {
 		return "rebasing the commits onto newer pushes"
 	case state.JobOpenPR:
 		return "opening the pull request"
+	case state.JobReopen:
+		return "reopening the pull request"
 	case state.JobAnswer:
 		return "replying to the review threads"
 	case state.JobGather:

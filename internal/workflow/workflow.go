@@ -144,6 +144,7 @@ func New(cfg Config) *Steps {
 		state.JobCommit:  s.publish.Commit,
 		state.JobMove:    s.publish.Move,
 		state.JobOpenPR:  s.publish.OpenPR,
+		state.JobReopen:  s.publish.Reopen,
 		state.JobAnswer:  s.publish.Answer,
 
 		state.JobReact:    s.talk.React,

@@ -19,6 +19,7 @@ const (
 	KindThumb            Kind = "thumb"
 	KindReviewed         Kind = "reviewed"
 	KindPRClosed         Kind = "pr_closed"
+	KindPRReopened       Kind = "pr_reopened"
 	KindPushed           Kind = "pushed"
 	KindChecksChanged    Kind = "checks_changed"
 	KindConditionChanged Kind = "poked"
@@ -74,6 +75,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindThumb:            decode[Thumb],
 	KindReviewed:         decode[Reviewed],
 	KindPRClosed:         decode[PRClosed],
+	KindPRReopened:       decode[PRReopened],
 	KindPushed:           decode[Pushed],
 	KindChecksChanged:    decode[ChecksChanged],
 	KindConditionChanged: decode[ConditionChanged],
@@ -146,6 +148,9 @@ func (Reviewed) Kind() Kind { return KindReviewed }
 
 // Kind returns [KindPRClosed].
 func (PRClosed) Kind() Kind { return KindPRClosed }
+
+// Kind returns [KindPRReopened].
+func (PRReopened) Kind() Kind { return KindPRReopened }
 
 // Kind returns [KindPushed].
 func (Pushed) Kind() Kind { return KindPushed }

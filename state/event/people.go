@@ -65,6 +65,12 @@ type (
 		Merged bool `json:"merged,omitempty"`
 	}
 
+	// PRReopened says that a pull request is open again after it was closed.
+	PRReopened struct {
+		Number int    `json:"number,omitempty"`
+		Head   string `json:"head,omitempty"` // its head commit
+	}
+
 	// Pushed is somebody's push to the task's branch.
 	Pushed struct {
 		Head string `json:"head,omitempty"` // the commit at the head of the branch

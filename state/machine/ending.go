@@ -64,9 +64,6 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	end.At, end.Acted = c.e.Now, timeOfPersonsAction(c)
 	saveUnpublished(c, end.Reason)
 	unread := unreadRun(c)
-	if c.t.PR != nil && c.e.Kind() == event.KindPRClosed && !of[event.PRClosed](c).Merged {
-		c.t.PR.State = state.PRClosed // a canceled task leaves its pull request to people
-	}
 	stopping := c.t.Run != nil && c.t.Run.State == state.RunActive
 	if stopping {
 		c.stopRun(end.Reason)

@@ -20,7 +20,6 @@ func TestEndDropsQueuedJobs(t *testing.T) {
 		"issue closed":  {Via: event.ViaConfirmed, Payload: event.IssueClosed{}},
 		"issue gone":    {Payload: event.IssueGone{}},
 		"access lost":   {Payload: event.AccessLost{}},
-		"pull closed":   {Payload: event.PRClosed{}},
 		"pull merged":   {Payload: event.PRClosed{Merged: true}},
 		"nothing to do": {Payload: event.RunEnded{Result: state.RunResult{Class: state.RunSucceeded, Status: state.StatusOK, Outcome: state.OutcomeReport, Text: "It works."}}},
 	}

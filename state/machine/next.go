@@ -200,7 +200,7 @@ func (c *change) enterPhase(phase state.Phase, reason string) {
 	if phase != state.PhaseFailed && !phase.Terminal() {
 		c.t.End = nil
 	}
-	if phase.AwaitsApproval() || phase.Terminal() || phase == state.PhasePROpen {
+	if phase.AwaitsApproval() || phase.Terminal() || phase == state.PhasePROpen || phase == state.PhasePRClosed {
 		c.t.Waiting, c.t.Step = nil, ""
 	}
 }

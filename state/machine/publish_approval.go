@@ -125,6 +125,9 @@ func unreadRun(c *change) *state.Run {
 	if slices.Contains(resumable, phase) {
 		phase = c.t.Resume
 	}
+	if phase == state.PhasePRClosed { // the round that the closing stopped
+		phase = state.PhaseAddressingReview
+	}
 	if c.t.VM == nil || !slices.Contains(building, phase) || c.t.Work != nil && c.t.Work.Ref != "" {
 		return nil
 	}
@@ -149,3 +152,23 @@ func approvalSubject(c *change) string {
 	}
 	return "the plan"
 }
+
+// storeGateRefusals stores the push gate's refusals for the summary.
+func storeGateRefusals(c *change) {
+	n := min(len(of[event.Collected](c).Refusals), maxGateRules)
+	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(of[event.Collected](c).Refusals[:n]), More: len(of[event.Collected](c).Refusals) - n}
+	for i := range g.Refusals {
+		r := &g.Refusals[i]
+		r.Path, r.Detail, r.Remedy = state.Truncate(r.Path), state.Truncate(r.Detail), "" // the comment has the full text
+	}
+	if c.t.Work != nil {
+		g.Run = c.t.Work.Run
+	}
+	c.t.GateRefusals = append(c.t.GateRefusals, g)
+	c.t.GateRefusals = c.t.GateRefusals[max(0, len(c.t.GateRefusals)-maxGateRefusals):]
+}
+
+const (
+	maxGateRefusals = 10 // refused changesets, the newest
+	maxGateRules    = 5  // broken rules of each
+)

@@ -342,6 +342,9 @@ func repeatStep(c *change) {
 	case c.t.Phase.AwaitsApproval():
 		c.postPlan()
 		return
+	case c.t.Phase == state.PhasePRClosed:
+		c.enqueueStep(state.JobReopen)
+		return
 	}
 	switch c.t.Step {
 	case state.JobStart: // the cause of the wait is checked again before a launch

@@ -68,6 +68,11 @@ func suspendVM(c *change) {
 		c.scheduleDue(state.DueIdle, vm.Name, vm.PaidUntil(c.e.Now.Add(2*margin)).Add(-margin))
 		return
 	}
+	enqueueSuspend(c)
+}
+
+// enqueueSuspend enqueues saving the work on the task's VM, after which the VM is deleted.
+func enqueueSuspend(c *change) {
 	j := c.job(state.JobSuspend, state.LaneWork, "sleep-"+c.t.VM.Name)
 	j.Args.VM = c.t.VM.Name
 	c.enqueue(j)
@@ -161,6 +166,10 @@ func deleteUnusedSave(c *change) {
 	a := c.t.Suspended
 	if at := a.At.Add(c.p.KeepAsleep); c.e.Now.Before(at) { // saved again meanwhile
 		c.scheduleDue(state.DueUnused, "", at)
+		return
+	}
+	if hasPR(c) && c.e.Now.Before(c.t.PR.KeptUntil) {
+		c.scheduleDue(state.DueUnused, "", c.t.PR.KeptUntil)
 		return
 	}
 	if willRestore(c) { // somebody wants it, and it is on no VM yet

@@ -50,7 +50,8 @@ var (
 	running   = []state.Phase{state.PhasePreliminaryPlanning, state.PhasePlanning, state.PhaseImplementing, state.PhaseAddressingReview}
 	working   = append([]state.Phase{state.PhaseQueued}, running...)
 	resumable = []state.Phase{state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer}
-	resumed   = slices.Concat(working, approving, []state.Phase{state.PhasePROpen}) // the phases in which jobs advance a task, and which a stopped task returns to
+	parked    = []state.Phase{state.PhasePRClosed}
+	resumed   = slices.Concat(working, approving, []state.Phase{state.PhasePROpen}, parked) // the phases in which jobs advance a task, and which a stopped task returns to
 	same      = []state.Phase{Same}
 )
 

@@ -177,6 +177,12 @@ var commandRows = []Row{
 		Doc: "checked again now",
 	},
 	{
+		From: parked, On: event.KindCommented, Verb: state.VerbRetry,
+		If: "after the pull request was closed", when: not(isSaidBeforeClosing),
+		To: same, do: requestReopening,
+		Doc: "the pull request is reopened",
+	},
+	{
 		From: anyPhase, On: event.KindCommented, Verb: state.VerbRetry,
 		To: same, do: reply(state.ReplyNothingToRetry),
 		Doc: "nothing to retry",
@@ -224,6 +230,12 @@ var commandRows = []Row{
 		From: ended, On: event.KindCommented, Verb: state.VerbCreatePR,
 		To: same, do: reply(state.ReplyStatus),
 		Doc: "a reply says that the task has ended",
+	},
+	{
+		From: parked, On: event.KindCommented, Verb: state.VerbPlan,
+		If: "after the pull request was closed", when: not(isSaidBeforeClosing),
+		To: same, do: requestReopening,
+		Doc: "the pull request is reopened",
 	},
 	{
 		From: open, On: event.KindCommented, Verb: state.VerbPlan,
@@ -299,6 +311,17 @@ var commandRows = []Row{
 		Doc: "gathered for a while into one round",
 	},
 	{
+		From: parked, On: event.KindCommented, Verb: state.VerbMessage,
+		If: "after the pull request was closed", when: not(isSaidBeforeClosing),
+		To: same, do: keepAndReopen,
+		Doc: "the pull request is reopened, and a round answers the message",
+	},
+	{
+		From: parked, On: event.KindCommented, Verb: state.VerbMessage,
+		To: same, do: keepComment,
+		Doc: "kept for the next round",
+	},
+	{
 		From: slices.Concat(running, []state.Phase{state.PhaseInterrupted, state.PhaseFailed}),
 		On:   event.KindCommented, Verb: state.VerbMessage,
 		If: "it mentions errand", when: isMention,
@@ -321,7 +344,7 @@ var commandRows = []Row{
 		Doc: "read when it starts; waiting tasks check again",
 	},
 	{
-		From: slices.Concat(building, []state.Phase{state.PhasePROpen, state.PhaseAwaitingAnswer, state.PhaseInterrupted, state.PhaseFailed}),
+		From: slices.Concat(building, []state.Phase{state.PhasePROpen, state.PhasePRClosed, state.PhaseAwaitingAnswer, state.PhaseInterrupted, state.PhaseFailed}),
 		On:   event.KindCommented,
 		If:   "on the issue, without a mention",
 		when: func(c *change) bool { return !c.e.Comment().OnPR && len(of[event.Commented](c).Orders) == 0 },

@@ -38,6 +38,12 @@ var peopleRows = []Row{
 		Doc: "like `retry`",
 	},
 	{
+		From: parked, On: event.KindTriggered,
+		If: "after the pull request was closed", when: not(isSaidBeforeClosing),
+		To: same, do: requestReopening,
+		Doc: "the pull request is reopened",
+	},
+	{
 		From: open, On: event.KindTriggered,
 		To: same, do: addTrigger,
 		Doc: "one task per issue: a second trigger is answered, unless it comes right after the mention that started the task",
@@ -236,10 +242,34 @@ var peopleRows = []Row{
 		Doc: "done: VM gone, a last comment",
 	},
 	{
-		From: open, On: event.KindPRClosed,
-		when: hasPR,
-		To:   []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel("the pull request was closed without a merge") },
-		Doc: "the task is canceled",
+		From: without(open, state.PhasePRClosed), On: event.KindPRClosed,
+		If: "not reopened since", when: func(c *change) bool { return hasPR(c) && !isPRClosed(c) && !isCloseOutdated(c) },
+		To: parked, do: park,
+		Doc: "a running agent is stopped and its work saved; the task is kept for 14 days",
+	},
+	{
+		From: open, On: event.KindPRReopened,
+		If: "it was closed", when: all(isTaskPR, isPRClosed, not(isReopenOutdated)),
+		To: []state.Phase{state.PhasePROpen}, do: resumeReopened,
+		Doc: "the task continues; unanswered feedback begins a round",
+	},
+	{
+		From: without(open, state.PhasePRClosed), On: event.KindPRReopened,
+		If: "the webhook about the closing is late", when: all(isTaskPR, not(isPRClosed), not(isReopenOutdated)),
+		To: same, do: storeReopened,
+		Doc: "noted, so that the closing has no effect",
+	},
+	{
+		From: parked, On: event.KindDue,
+		If: "the pull request may have stayed closed", when: isDue(state.DuePRClosed),
+		To: same, do: announceClosed,
+		Doc: "the VM is released, its work kept, and a comment says how to continue",
+	},
+	{
+		From: []state.Phase{state.PhasePRClosed, state.PhaseInterrupted, state.PhaseFailed}, On: event.KindDue,
+		If: "the pull request has been closed for long", when: all(isDue(state.DueParked), isPRClosed),
+		To: []state.Phase{Same, state.PhaseCancelled}, do: expireClosed,
+		Doc: "canceled, unless it was reopened meanwhile",
 	},
 	{
 		From: open, On: event.KindPushed,

@@ -96,6 +96,12 @@ var publishRows = []Row{
 		Doc: "the threads are answered",
 	},
 	{
+		From: parked, On: event.KindBranchMoved,
+		If: "the pull request was closed during the push", when: isCurrentWork,
+		To: same, do: storeHead,
+		Doc: "the branch's new head is stored",
+	},
+	{
 		From: building, On: event.KindPROpened,
 		To: []state.Phase{state.PhasePROpen}, do: waitForReview,
 		Doc: "the pull request waits for people",

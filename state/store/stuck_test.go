@@ -33,6 +33,10 @@ func stuck(t *state.Task, jobs []state.Job) string {
 		return "it failed without a reason, or retry has nowhere to go"
 	case t.Phase == state.PhasePROpen && t.PR == nil:
 		return "there is no pull request"
+	case t.Phase == state.PhasePRClosed && !due("parked"):
+		return "nothing will end it"
+	case t.Phase == state.PhasePRClosed && t.Step == state.JobReopen && !has(state.JobReopen):
+		return "nothing reopens the pull request"
 	case t.Phase.AwaitsApproval():
 		return unapprovable(t, jobs)
 	}

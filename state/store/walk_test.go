@@ -178,7 +178,7 @@ func (w *walker) work(task *state.Task) {
 
 // mayGiveUp reports whether the walk lets a job fail permanently: those whose failure is reported to the task.
 func mayGiveUp(job *state.Job) bool {
-	life := []state.JobKind{state.JobStart, state.JobLaunch, state.JobCollect, state.JobShow, state.JobCommit, state.JobMove, state.JobRebase, state.JobOpenPR, state.JobAnswer}
+	life := []state.JobKind{state.JobStart, state.JobLaunch, state.JobCollect, state.JobShow, state.JobCommit, state.JobMove, state.JobRebase, state.JobOpenPR, state.JobReopen, state.JobAnswer}
 	return slices.Contains(life, job.Kind) || job.Post != nil && job.Post.Kind == state.PostPlan
 }
 
@@ -266,6 +266,8 @@ func (w *walker) publishOutcome(task *state.Task, job *state.Job) event.Event {
 		return event.Event{Run: job.Run, Payload: event.BranchMoved{}}
 	case state.JobOpenPR:
 		return event.Event{Payload: event.PROpened{PR: state.PR{Number: w.fact(), State: "open"}}}
+	case state.JobReopen:
+		return event.Event{Payload: event.PRReopened{Head: "H"}}
 	case state.JobAnswer:
 		return event.Event{Payload: event.ThreadsAnswered{}}
 	}
@@ -315,10 +317,14 @@ func (w *walker) person(task *state.Task, what string) event.Event {
 	comment := &state.Comment{ID: int64(n), Body: "words", At: w.time(), Mention: true}
 	switch {
 	case what != "":
+	case task != nil && task.Phase == state.PhasePROpen && w.random.IntN(2) == 0:
+		what = w.pick("close pull", "merge", "review")
+	case task != nil && task.Phase == state.PhasePRClosed && w.random.IntN(2) == 0:
+		what = w.pick("reopen pull", "order", "trigger")
 	case w.calm:
 		what = w.pick("thumb", "thumb", "thumb", "review", "review", "merge")
 	default:
-		what = w.pick("approve", "approve", "thumb", "thumb", "comment", "order", "order", "edit", "review", "review", "close", "merge",
+		what = w.pick("approve", "approve", "thumb", "thumb", "comment", "order", "order", "edit", "review", "review", "close", "merge", "close pull", "reopen pull",
 			"push", "untrigger", "plan edited", "poke", "trigger")
 	}
 	switch what {
@@ -342,6 +348,10 @@ func (w *walker) person(task *state.Task, what string) event.Event {
 		e.Payload = event.IssueClosed{}
 	case "merge":
 		e.Payload = event.PRClosed{Merged: true}
+	case "close pull":
+		e.Payload = event.PRClosed{}
+	case "reopen pull":
+		e.Payload = event.PRReopened{Head: "theirs"}
 	case "push":
 		e.Payload = event.Pushed{Head: "theirs"}
 	case "poke":

@@ -79,12 +79,21 @@ func (x *session) checkPull(r *Repo, in NewPull) (head, base string, err error) 
 	return head, base, nil
 }
 
-// reopenable returns an error if a pull request cannot be reopened because it was merged or its branch is gone.
+// reopenable returns an error if a pull request cannot be reopened: it was merged, its branch is gone or contains neither the old
+// head nor a descendant of it, or another pull request from the branch is open.
 func (x *session) reopenable(p *Pull) error {
 	r := p.issue.repo
 	sha := r.Git.Branch(p.Head)
-	if p.Merged || sha == "" {
+	switch {
+	case p.Merged, sha == "":
 		return errCustom("PullRequest", "state cannot be changed. The pull request cannot be reopened.")
+	case sha != p.HeadSHA && !r.Git.IsAncestor(p.HeadSHA, sha):
+		return errCustom("PullRequest", "state cannot be changed. The "+p.Head+" branch was force-pushed or recreated.")
+	}
+	for _, i := range r.Issues {
+		if i.Pull != nil && i.Pull != p && i.State == "open" && i.Pull.Head == p.Head && i.Pull.Base == p.Base {
+			return errCustom("PullRequest", "state cannot be changed. There is already an open pull request from "+p.Head+" to "+p.Base+".")
+		}
 	}
 	p.HeadSHA = sha
 	return nil

@@ -151,6 +151,19 @@ func TestConflictsAndClosedPullRequests(t *testing.T) {
 	if err := w.Owner.Reopen(repo, p.Number); status(err) != 422 {
 		t.Errorf("reopening without a branch: %v", err)
 	}
+	moved := w.Pull("alice", "moved", map[string]string{"m": "m"}, "")
+	check(t, w.Owner.Close(repo, moved.Number, ""))
+	_, err = w.Owner.PushCommit(repo, simgithub.Commit{Branch: "moved", Message: "More", Files: map[string]string{"o": "o"}})
+	check(t, err)
+	if err := w.Owner.Reopen(repo, moved.Number); err != nil {
+		t.Errorf("reopening with a descendant: %v", err)
+	}
+	check(t, w.Owner.DeleteBranch(repo, "moved"))
+	_, err = w.Owner.PushCommit(repo, simgithub.Commit{Branch: "moved", Message: "Another", Files: map[string]string{"o": "o"}})
+	check(t, err)
+	if err := w.Owner.Reopen(repo, moved.Number); status(err) != 422 {
+		t.Errorf("reopening with another branch of that name: %v", err)
+	}
 	q := w.Pull("alice", "next", map[string]string{"n": "n"}, "")
 	head := w.head("next")
 	repoState, _ := w.Sim.Snapshot().Repo(repo)

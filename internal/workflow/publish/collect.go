@@ -57,6 +57,8 @@ type GitHub interface {
 	// Pull requests and their review threads.
 	PRTemplate(ctx context.Context, r forge.Repo, ref string) (string, error)
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
+	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
+	ReopenPR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
 	RequestReview(ctx context.Context, r forge.Repo, number int, login string) (string, error)
 	Self(ctx context.Context) (forge.App, error)
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
