@@ -74,6 +74,7 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 			return anyBody(o.s.byBot(n), want)
 		},
 		"pr":        pullState,
+		"pulls":     openPulls,
 		"reviewers": reviewers,
 		"pr-body":   pullBody,
 		"commits":   pullCommits,

@@ -195,3 +195,14 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("unknown argument %q", args[0])
 	}
 }
+
+// openPulls compares the number of errand's open pull requests.
+func openPulls(o seen, want string) (string, bool) {
+	n := 0
+	for _, i := range o.r.Issues {
+		if i.Pull != nil && i.State == "open" && i.Author == o.s.w.GitHub.App().BotLogin {
+			n++
+		}
+	}
+	return count(n, want)
+}

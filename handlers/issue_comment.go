@@ -29,7 +29,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 	var issue *state.Issue
 	if onPR {
 		t, err := m.tasks.TaskByPR(ctx, e.Repo.GetID(), e.Issue.GetNumber())
-		if err != nil || t == nil {
+		if err != nil || t == nil || !isPRof(t, e.Issue.GetNumber()) {
 			return nil, "not one of errand's pull requests", err
 		}
 		ev.Task = t.Key

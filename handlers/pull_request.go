@@ -19,12 +19,14 @@ func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]event.Event
 	if e.GetAction() != "closed" && e.GetAction() != "reopened" {
 		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
-	ev, ok, err := m.onPR(ctx, e.Repo, e.PullRequest.GetNumber(), e.Sender)
-	if err != nil || !ok {
+	number := e.PullRequest.GetNumber()
+	t, err := m.tasks.TaskByPR(ctx, e.Repo.GetID(), number)
+	if err != nil || t == nil || !isPRof(t, number) && (e.GetAction() == "closed" || !t.IsReplacedPR(number)) {
 		return nil, "not one of errand's pull requests", err
 	}
+	ev := event.Event{Task: t.Key, By: person(e.Sender), Repo: repoOf(e.Repo)}
 	if e.GetAction() == "reopened" {
-		ev.At, ev.Payload = at(e.PullRequest.UpdatedAt), event.PRReopened{Number: e.PullRequest.GetNumber(), Head: e.PullRequest.GetHead().GetSHA()}
+		ev.At, ev.Payload = at(e.PullRequest.UpdatedAt), event.PRReopened{Number: number, Head: e.PullRequest.GetHead().GetSHA()}
 		return []event.Event{ev}, "", nil
 	}
 	ev.At, ev.Payload = at(e.PullRequest.ClosedAt), event.PRClosed{Merged: e.PullRequest.GetMerged()}
@@ -34,11 +36,14 @@ func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]event.Event
 // onPR returns the beginning of an event about a pull request, and whether it is one of errand's.
 func (m *Mapper) onPR(ctx context.Context, r *github.Repository, number int, by *github.User) (event.Event, bool, error) {
 	t, err := m.tasks.TaskByPR(ctx, r.GetID(), number)
-	if err != nil || t == nil {
+	if err != nil || t == nil || !isPRof(t, number) {
 		return event.Event{}, false, err
 	}
 	return event.Event{Task: t.Key, By: person(by), Repo: repoOf(r)}, true, nil
 }
+
+// isPRof reports whether a pull request is the present one of a task, not one that was replaced.
+func isPRof(t *state.Task, number int) bool { return t.PR != nil && t.PR.Number == number }
 
 // review maps a submitted review. Its threads are read when the round is gathered.
 func (m *Mapper) review(ctx context.Context, payload []byte) ([]event.Event, string, error) {

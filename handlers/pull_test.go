@@ -26,6 +26,12 @@ func TestPullRequestEvents(t *testing.T) {
 			w.deliveredHooks()
 			return errors.Join(err, w.ada.Reopen(full, p.Number))
 		}, []string{"pr_reopened #1 by ada"}},
+		"a replaced one is reopened": {func(w *world, p *simgithub.Issue) error {
+			t := w.tasks.list[0]
+			t.Replaced, t.PR = []state.ReplacedPR{{Number: p.Number}}, nil
+			err := w.ada.Close(full, p.Number, "")
+			return errors.Join(err, w.ada.Reopen(full, p.Number), errOf(w.ada.Comment(full, p.Number, "@errand go on")))
+		}, []string{"pull_request: not one of errand's pull requests", "pr_reopened #1 by ada", "issue_comment: not one of errand's pull requests"}},
 		"draft": {func(w *world, p *simgithub.Issue) error { return w.ada.SetDraft(full, p.Number, true) }, []string{"pull_request: errand reads reviews, threads and heads when a review round begins"}},
 		"review": {func(w *world, p *simgithub.Issue) error {
 			return errOf(w.ada.Review(full, p.Number, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "Please mend it."}))

@@ -207,7 +207,7 @@ func (s *tasks) Task(_ context.Context, key state.TaskKey) (*state.Task, error) 
 
 func (s *tasks) TaskByPR(_ context.Context, repo int64, number int) (*state.Task, error) {
 	for _, t := range s.list {
-		if t.Key.Repo == repo && t.PR != nil && t.PR.Number == number {
+		if t.Key.Repo == repo && (t.PR != nil && t.PR.Number == number || t.IsReplacedPR(number)) {
 			return t, s.err
 		}
 	}

@@ -22,6 +22,7 @@ const (
 	JobRebase   JobKind = "rebase"   // rebase the VM's commits onto a push
 	JobOpenPR   JobKind = "open_pr"  // open the pull request, request a review
 	JobReopen   JobKind = "reopen"   // reopen the closed pull request
+	JobClosePR  JobKind = "close_pr" // close a replaced pull request
 	JobAnswer   JobKind = "answer"   // the answers of a round, one per thread
 	JobIssue    JobKind = "issue"    // create an issue that the agent proposed
 	JobGather   JobKind = "gather"   // read the review threads of a round
@@ -138,6 +139,7 @@ const (
 	PostReport     PostKind = "report"      // the result of a task without changes: Text
 	PostAnswered   PostKind = "answered"    // the agent's answer to comments: Text; without it, that nothing has to change
 	PostPROpened   PostKind = "pr_opened"   // on the issue
+	PostReplaced   PostKind = "replaced"    // errand closed a pull request because its task began again
 	PostPRClosed   PostKind = "pr_closed"   // closed without a merge: the work is kept for a while
 	PostRound      PostKind = "round"       // the result of a round, on the pull request
 	PostThread     PostKind = "thread"      // an answer in a review thread

@@ -47,7 +47,11 @@ type JobArgs struct {
 	Since     time.Time     `json:"since,omitzero"`   // due, DueDuplicate: when the first copy was sent, in whole seconds
 	Duplicate DuplicateKind `json:"reply,omitempty"`  // due, DueDuplicate
 
-	Number int `json:"number,string,omitempty"` // post; due, DueDuplicate: the issue or pull request that the comment is on, if it is not the task's issue
+	Branch string `json:"branch,omitempty"` // close_pr: the branch whose pull request is to be closed, if Number is not known
+
+	// Number of close_pr is the pull request; that of post, and of due with DueDuplicate, is the issue or pull request that the
+	// comment is on, if it is not the task's issue.
+	Number int `json:"number,string,omitempty"`
 }
 
 // DuplicateKind is the kind of a comment that may exist twice.

@@ -15,6 +15,7 @@ const (
 	VerbModel    Verb = "model"
 	VerbCreatePR Verb = "create pr"
 	VerbIssue    Verb = "create issue"
+	VerbRestart  Verb = "restart"
 	VerbHelp     Verb = "help"
 	VerbPlan     Verb = "plan"    // trigger words of a mention: plan, start, go
 	VerbMessage  Verb = "message" // anything else: a message to the agent

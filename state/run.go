@@ -284,6 +284,19 @@ type PR struct {
 	ReopenedAt time.Time `json:"reopened_at,omitzero"`
 	// KeptUntil is when a task whose pull request is closed is canceled; zero while it is open.
 	KeptUntil time.Time `json:"kept_until,omitzero"`
+	// InRound is set while a review round is unfinished because the pull request was closed, or the task ended.
+	InRound bool `json:"in_round,omitempty"`
+}
+
+// MaxReplaced is the maximum length of Task.Replaced.
+const MaxReplaced = 10
+
+// ReplacedPR is a pull request whose task began anew without it.
+type ReplacedPR struct {
+	Number int    `json:"number,omitempty"` // 0 while it is not known whether it was opened
+	URL    string `json:"url,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	Closed bool   `json:"closed,omitempty"` // it was seen closed or merged
 }
 
 // StatusComment is the status comment, which is edited in place.

@@ -151,6 +151,9 @@ type TaskChanges struct {
 	GateRefusals []GateRefusal `json:"gate,omitempty"`
 	PR           *PR           `json:"pr,omitempty"`
 	Round        int           `json:"round"` // review rounds so far
+	// Replaced lists pull requests of earlier lives that this life does not continue, the newest MaxReplaced. They must not be
+	// open: errand closes them.
+	Replaced []ReplacedPR `json:"replaced,omitempty"`
 }
 
 // TaskComments records which comments errand wrote and which actions of people it has seen.
@@ -350,6 +353,11 @@ func (t *Task) PlanningBegan() time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// IsReplacedPR reports whether a pull request belongs to an earlier life that this one does not continue.
+func (t *Task) IsReplacedPR(number int) bool {
+	return number != 0 && slices.ContainsFunc(t.Replaced, func(r ReplacedPR) bool { return r.Number == number })
 }
 
 // EndedAt returns the time of the ended task's end, by GitHub's clock if a person ended it. It is never before the trigger:

@@ -32,6 +32,7 @@ func TestControls(t *testing.T) {
 		"the launch job does nothing":          {plant{loseLaunch: true}, "moves", ""},
 		"published without approval":           {plant{unseen: true}, "approval", ""},
 		"an edited plan counts as approved":    {plant{stale: true}, "approval", "edit plan,thumb"},
+		"replaced pull requests stay open":     {plant{keepOld: true}, "pulls", "old pull reopened"},
 		"no check for an earlier pull request": {plant{secondPull: true}, "twice", ""},
 	})
 }

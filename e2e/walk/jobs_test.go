@@ -139,7 +139,7 @@ func outlivesTask(j *state.Job) bool {
 	switch j.Kind {
 	case state.JobVet, state.JobApprove:
 		return true
-	case state.JobStatus, state.JobPost, state.JobReact, state.JobRelease, state.JobStop, state.JobForget, state.JobMinimize, state.JobUntick:
+	case state.JobStatus, state.JobPost, state.JobReact, state.JobRelease, state.JobStop, state.JobForget, state.JobMinimize, state.JobUntick, state.JobClosePR:
 		return true
 	case state.JobDue:
 		return j.Args.Due == state.DueDuplicate || j.Args.Due == state.DueForget

@@ -147,15 +147,18 @@ func command(w *world) bool {
 	if i == nil {
 		return false
 	}
-	list := []string{"retry", "SAY please use another way", "replan", "stop", "budget +5", "status", "retry fresh", "model other", "help", "create pr KEY-1", "cancle", "retry turns=60", "cancel"}
+	list := []string{"retry", "SAY please use another way", "replan", "stop", "budget +5", "status", "retry fresh", "model other", "help", "create pr KEY-1", "cancle", "retry turns=60", "cancel", "restart"}
 	words := list[w.roll("command", len(list))]
 	if words == "cancel" && by.held {
 		defer w.model.ending(i)
 	}
+	if words == "restart" && by.held {
+		w.model.ending(i)
+	}
 	if words == "budget +5" && by.held {
 		w.model.caps[fmt.Sprintf("%d/%d", w.hub.repo, i.number)] += 5 * usd
 	}
-	if strings.HasPrefix(words, "retry") || words == "replan" || strings.HasPrefix(words, "SAY") { // without a task it is a mention
+	if strings.HasPrefix(words, "retry") || words == "replan" || words == "restart" || strings.HasPrefix(words, "SAY") { // without a task it is a mention
 		w.model.triggered(i, by)
 		w.model.triggers[len(w.model.triggers)-1].seen = true
 	}

@@ -25,6 +25,7 @@ type plant struct {
 	loseLaunch bool // the job that launches a run does nothing
 	unseen     bool // changes that wait for approval are treated as approved
 	stale      bool // a plan counts as posted, even if its comment was edited
+	keepOld    bool // replaced pull requests are not closed
 	secondPull bool // no search for a pull request that may exist
 }
 

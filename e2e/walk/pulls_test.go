@@ -121,6 +121,33 @@ func (a api) ReopenPR(ctx context.Context, _ forge.Repo, number int) (forge.PR, 
 	})
 }
 
+// ClosePR closes a pull request.
+func (a api) ClosePR(ctx context.Context, _ forge.Repo, number int) error {
+	_, err := write(ctx, a, "close pull", nothing(func() error {
+		if i := a.issues[number]; i.pull.open && !a.w.plant.keepOld {
+			a.w.note("errand closes #%d", number)
+			i.pull.open, i.closed, i.closedAt, i.pull.closedHead = false, true, a.clock(), a.branches[i.pull.head]
+			a.onPull(i, nil, "closed")
+		}
+		return nil
+	}))
+	return err
+}
+
+// PRByHead returns the pull request from a branch, an open one first.
+func (a api) PRByHead(ctx context.Context, _ forge.Repo, branch string) (*forge.PR, error) {
+	return read(ctx, a, "find pull", func() (*forge.PR, error) {
+		var found *forge.PR
+		for n := a.last; n > 0; n-- {
+			if p := a.issues[n].pull; p != nil && p.head == branch && (found == nil || p.open && !found.Open) {
+				pr := a.pr(a.issues[n])
+				found = &pr
+			}
+		}
+		return found, nil
+	})
+}
+
 // reopens reports whether GitHub would let a closed pull request be reopened.
 func (h *hub) reopens(p *pull) bool {
 	head := h.branches[p.head]

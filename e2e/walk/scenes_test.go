@@ -23,6 +23,10 @@ func scenes() []act {
 		{"late trigger", 1, lateTrigger},
 		{"late words", 1, lateComment},
 		{"long review", 1, longReview},
+		{"nudge", 1, nudge},
+		{"hand over again", 1, handOverAgain},
+		{"old pull reopened", 1, oldPullReopened},
+		{"opening lost", 1, openingLost},
 	}
 }
 
@@ -154,6 +158,83 @@ func longReview(w *world) bool {
 	}
 	w.hub.onReview(i, by, "changes_requested", "")
 	return w.hang(spot{state.JobAnswer, "reply"}, []string{"later forbidden"})
+}
+
+// nudge closes a pull request and reopens it soon or late; one of the webhooks may come late.
+func nudge(w *world) bool {
+	i := w.aPull()
+	if i == nil || !closePull(w) {
+		return false
+	}
+	w.pass([]time.Duration{0, 2 * time.Second, time.Minute, 3 * time.Hour}[w.roll("closed for", 4)])
+	if by := w.writer(); by != nil && w.hub.reopens(i.pull) {
+		w.note("@%s reopens #%d", by.Login, i.number)
+		w.hub.reopened(i, by)
+	}
+	return true
+}
+
+// handOverAgain withdraws the assignment of a task and renews it, perhaps with the pull request closed in between.
+func handOverAgain(w *world) bool {
+	i, by := w.anIssue(), w.writer()
+	if i == nil || by == nil || !i.assigned || i.closed {
+		return false
+	}
+	w.hand(i, by, "unassigned")
+	w.pass([]time.Duration{2 * time.Second, time.Minute, 3 * time.Hour}[w.roll("unassigned for", 3)])
+	if w.roll("close", 3) == 2 {
+		closePull(w)
+	}
+	w.hand(i, by, []string{"assigned", "labeled"}[w.roll("by", 2)])
+	return true
+}
+
+// oldPullReopened restarts a task, and reopens the pull request of the life before at some time.
+func oldPullReopened(w *world) bool {
+	i, by, old := w.anIssue(), w.writer(), w.aPull()
+	if i == nil || by == nil || old == nil {
+		return false
+	}
+	w.sayRestart(by, i)
+	w.pass([]time.Duration{2 * time.Second, time.Minute, 3 * time.Hour}[w.roll("restarted for", 3)])
+	if !old.pull.open && w.hub.reopens(old.pull) {
+		w.note("@%s reopens #%d", by.Login, old.number)
+		w.hub.reopened(old, by)
+	}
+	return true
+}
+
+// sayRestart writes the command that begins a task anew.
+func (w *world) sayRestart(by *account, i *issue) {
+	if by.held {
+		w.model.ending(i)
+	}
+	w.model.triggered(i, by)
+	w.model.triggers[len(w.model.triggers)-1].seen = true
+	w.say(by, i, "@errand restart")
+}
+
+// openingLost lets the answer about a new pull request get lost, and people withdraw or restart the task meanwhile.
+func openingLost(w *world) bool {
+	how := []string{"lost answer", "die after"}[w.roll("opening", 2)]
+	i, by := w.anIssue(), w.writer()
+	if i == nil || by == nil || i.closed {
+		return false
+	}
+	restarts := w.roll("meanwhile", 2) == 0
+	w.armed = append(w.armed, trouble{kind: how, op: "open pull"}, trouble{kind: "meanwhile", op: "open pull", act: func() {
+		if restarts {
+			w.sayRestart(by, i)
+		} else {
+			w.hand(i, by, "unassigned")
+			w.now = w.now.Add(2 * time.Second)
+			w.hand(i, by, "assigned")
+		}
+		w.now = w.now.Add(2 * time.Second)
+		w.hub.deliver()
+	}})
+	w.note("armed: people act while a pull request is opened, and the answer is lost (%s)", how)
+	return true
 }
 
 // replace withdraws an approval, and lets a user without write access give the same one.

@@ -227,6 +227,7 @@ func (m *model) final() {
 	m.heard(true)
 	w.storage.all()
 	m.pulls()
+	m.onePull()
 	m.comments()
 	for _, o := range w.machines.list {
 		if !o.ended && !w.owned(o) {
@@ -270,6 +271,22 @@ func (m *model) pulls() {
 			m.w.fatalf("twice: pull requests #%d and #%d both have branch %s", other, n, p.head)
 		}
 		heads[p.head] = n
+	}
+}
+
+// onePull checks that no issue has two open pull requests of errand's. Those of a branch belong to the issue that its name has.
+func (m *model) onePull() {
+	open := map[string]int{}
+	for n := 1; n <= m.w.hub.last; n++ {
+		p := m.w.hub.issues[n].pull
+		if p == nil || !p.open || !p.ours {
+			continue
+		}
+		issue, _, _ := strings.Cut(strings.TrimPrefix(p.head, "errand/"), "-")
+		if other := open[issue]; other != 0 {
+			m.w.fatalf("pulls: #%d and #%d are both open for issue #%s", other, n, issue)
+		}
+		open[issue] = n
 	}
 }
 

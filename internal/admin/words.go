@@ -27,6 +27,8 @@ func postWords(kind string) string {
 	switch state.PostKind(kind) {
 	case state.PostPROpened:
 		return "pull request opened"
+	case state.PostReplaced:
+		return "pull request replaced"
 	case state.PostPRClosed:
 		return "pull request closed"
 	case state.PostRound:

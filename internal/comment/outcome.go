@@ -243,9 +243,22 @@ func (p post) ended() string {
 		first += " " + kept
 	}
 	if t.Phase == state.PhaseCancelled && p.remainingWork() != "" || t.End != nil && t.End.Class == state.ClassBack {
-		first += " " + p.v.say("plan") + " on the issue starts a new task."
+		first += " " + p.howToGoOn()
 	}
 	return markdown.Paragraphs(first, markdown.Fold(effort(t), markdown.Paragraphs(totals(t, p.v), stepTotals(t), vmTotals(t, p.v))))
+}
+
+// howToGoOn returns how to continue or restart an ended task.
+func (p post) howToGoOn() string {
+	pr := p.t.PR
+	switch {
+	case pr != nil && pr.State == state.PROpen:
+		return fmt.Sprintf("To continue with it, assign the issue again or write %s there; %s begins again without it.", p.v.say("plan"), p.v.say("restart"))
+	case pr != nil && pr.State == state.PRClosed && p.v.Now.Before(pr.KeptUntil):
+		return fmt.Sprintf("To reopen the pull request and continue, assign the issue again or write %s there before %s; %s begins again without it.",
+			p.v.say("plan"), p.v.clock(pr.KeptUntil), p.v.say("restart"))
+	}
+	return p.v.say("plan") + " on the issue starts a new task."
 }
 
 // remainingWork describes the remaining work of a canceled task.
@@ -271,6 +284,9 @@ func (p post) remainingWork() string {
 	}
 	if t.PR != nil && t.PR.State == state.PROpen {
 		s = append(s, "The pull request "+markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL)+" is still open.")
+	}
+	if t.PR != nil && t.PR.State == state.PRClosed && p.v.Now.Before(t.PR.KeptUntil) {
+		s = append(s, "The pull request "+markdown.Link(fmt.Sprintf("#%d", t.PR.Number), t.PR.URL)+" is closed.")
 	}
 	return strings.Join(s, " ")
 }

@@ -74,6 +74,8 @@ func (p post) text() string {
 		return p.answered()
 	case state.PostPROpened:
 		return p.opened()
+	case state.PostReplaced:
+		return p.replaced()
 	case state.PostPRClosed:
 		return p.closed()
 	case state.PostRound:

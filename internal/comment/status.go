@@ -181,7 +181,7 @@ func facts(t *state.Task, v View) []string {
 	}
 	if t.PR != nil {
 		add("Pull request", prState(t.PR))
-		if t.PR.DCO && t.PR.State == "open" {
+		if t.PR.DCO && t.PR.State == state.PROpen {
 			add("Sign-off", "the check DCO fails. "+dcoRemedy(t, v))
 		}
 	}

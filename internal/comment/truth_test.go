@@ -86,7 +86,7 @@ func TestLastCommentAgreesWithTheBranch(t *testing.T) {
 	}{
 		"there":   {BranchThere, "The branch `errand/7-div-panics` stays.", "deleted"},
 		"deleted": {BranchGone, "The branch `errand/7-div-panics` was deleted.", "stays"},
-		"unknown": {BranchUnknown, "`@errand plan` on the issue starts a new task", "The branch"},
+		"unknown": {BranchUnknown, "The pull request [#8](https://github.example/octo/calc/pull/8) is still open", "The branch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

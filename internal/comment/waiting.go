@@ -61,6 +61,16 @@ func (p post) closed() string {
 	)
 }
 
+// replaced renders, on a pull request of an earlier life, why errand closed it.
+func (p post) replaced() string {
+	where := markdown.Link(fmt.Sprintf("issue #%d", p.t.Key.Issue), p.t.Repo.URL+fmt.Sprintf("/issues/%d", p.t.Key.Issue))
+	if pr := p.t.PR; pr != nil {
+		where = "pull request " + markdown.Link(fmt.Sprintf("#%d", pr.Number), pr.URL)
+	}
+	return fmt.Sprintf("This pull request was closed because %s restarted its task. The work goes on in %s. The branch of this one stays. If somebody reopens it, errand closes it again: an issue has at most one open pull request by errand.",
+		name(p.t.Trigger.By), where)
+}
+
 func (p post) listed() string { return markdown.BulletList(p.Items, 20) }
 
 func (p post) blocked() string {

@@ -268,7 +268,7 @@ type Keep struct {
 	// AfterEnd is how long the work of an ended task is kept.
 	AfterEnd time.Duration `yaml:"after_end"`
 	// Asleep is how long the saved work of a suspended task is kept if nobody continues it. After that the task restarts
-	// from its branch, plan and transcript.
+	// from its branch, plan and transcript. A task whose pull request was closed without a merge is canceled after that time.
 	Asleep time.Duration `yaml:"asleep"`
 	// Transcripts is how long transcripts of runs are kept.
 	Transcripts time.Duration `yaml:"transcripts"`

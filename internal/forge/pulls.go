@@ -167,6 +167,16 @@ func (f *Forge) ReopenPR(ctx context.Context, r Repo, number int) (PR, error) {
 	return prOf(got), nil
 }
 
+// ClosePR closes a pull request without merging it. It can be repeated.
+func (f *Forge) ClosePR(ctx context.Context, r Repo, number int) error {
+	op, err := f.client.Write(ctx, r.Installation, "close pull request", onIssue(r, number))
+	if err != nil {
+		return err
+	}
+	_, _, err = op.GitHub.PullRequests.Edit(op.Ctx, r.Owner, r.Name, number, &github.PullRequest{State: github.String("closed")})
+	return op.Wrap(err)
+}
+
 // PRByHead returns the pull request from a branch of the repository, nil if there is none. It prefers open to closed
 // ones, then the newest. Mergeable is not set.
 func (f *Forge) PRByHead(ctx context.Context, r Repo, branch string) (*PR, error) {

@@ -125,6 +125,11 @@ func TestReopenPR(t *testing.T) {
 	if err := errors.Join(octo.Close(forgetest.FullName, p.Number, ""), octo.DeleteBranch(forgetest.FullName, "errand/1")); err != nil {
 		t.Fatal(err)
 	}
+	for range 2 {
+		if err := w.Forge.ClosePR(t.Context(), w.Repo, p.Number); err != nil || forgetest.Must(w.Forge.PR(t.Context(), w.Repo, p.Number))(t).Open {
+			t.Errorf("close: got error %v, want it closed", err)
+		}
+	}
 	_, err := w.Forge.ReopenPR(t.Context(), w.Repo, p.Number)
 	reason, hint := forge.Explain(err)
 	if class, _ := forge.Classify(err); class != forge.ClassPermanent || !strings.Contains(reason, "reopened") || !strings.Contains(hint, "branch") {

@@ -277,9 +277,9 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 		}
 		pull = &pr
 		switch {
-		case pr.Open && t.PR.State == "closed":
+		case pr.Open && t.PR.State == state.PRClosed:
 			events = append(events, event.Event{At: pr.UpdatedAt, Payload: event.PRReopened{Number: pr.Number, Head: pr.Head}})
-		case !pr.Open && (pr.Merged || t.PR.State != "closed"):
+		case !pr.Open && (pr.Merged || t.PR.State != state.PRClosed):
 			events = append(events, event.Event{By: pr.MergedBy, At: pr.ClosedAt, Payload: event.PRClosed{Merged: pr.Merged}})
 		}
 	}

@@ -293,9 +293,7 @@ func TestPullRequestsAreComparedWithGitHub(t *testing.T) {
 		"merged": {func(l *sweepWorld, n int) error { return l.ada.Merge(full, n, simgithub.Merge{}) }, state.PhaseDone},
 		"closed": {func(l *sweepWorld, n int) error { return l.ada.Close(full, n, "") }, state.PhasePRClosed},
 		"reopened": {func(l *sweepWorld, n int) error {
-			err := l.ada.Close(full, n, "")
-			l.kinds()
-			return errors.Join(err, l.ada.Reopen(full, n))
+			return errors.Join(l.ada.Close(full, n, ""), errOf(l.kinds(), nil), l.ada.Reopen(full, n))
 		}, state.PhasePROpen},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -153,6 +153,8 @@ func Step(k state.JobKind) string {
 		return "opening the pull request"
 	case state.JobReopen:
 		return "reopening the pull request"
+	case state.JobClosePR:
+		return "closing a replaced pull request"
 	case state.JobAnswer:
 		return "replying to the review threads"
 	case state.JobGather:

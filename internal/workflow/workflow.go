@@ -145,6 +145,7 @@ func New(cfg Config) *Steps {
 		state.JobMove:    s.publish.Move,
 		state.JobOpenPR:  s.publish.OpenPR,
 		state.JobReopen:  s.publish.Reopen,
+		state.JobClosePR: s.publish.ClosePR,
 		state.JobAnswer:  s.publish.Answer,
 
 		state.JobReact:    s.talk.React,

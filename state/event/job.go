@@ -98,6 +98,14 @@ type (
 		Searched bool     `json:"searched,omitempty"` // see Event.Searched
 	}
 
+	// PRReplaced says that a pull request that its task does not continue is not open. Number is 0 if there is none.
+	PRReplaced struct {
+		Number int    `json:"number,omitempty"`
+		URL    string `json:"url,omitempty"`
+		Branch string `json:"branch,omitempty"`
+		Closed bool   `json:"closed,omitempty"` // errand closed it
+	}
+
 	// ThreadsAnswered says that the round's answers are posted in their threads, or that they are in a pending review.
 	ThreadsAnswered struct {
 		Review    string            `json:"review,omitempty"` // GraphQL ID of the pending review, which is still to be submitted

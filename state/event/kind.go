@@ -50,6 +50,7 @@ const (
 	KindBranchAhead      Kind = "overtaken"
 	KindConflict         Kind = "conflict"
 	KindPROpened         Kind = "pr_opened"
+	KindPRReplaced       Kind = "pr_replaced"
 	KindThreadsAnswered  Kind = "answered"
 	KindGathered         Kind = "gathered"
 	KindWorkSaved        Kind = "saved"
@@ -104,6 +105,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindBranchAhead:      decode[BranchAhead],
 	KindConflict:         decode[Conflict],
 	KindPROpened:         decode[PROpened],
+	KindPRReplaced:       decode[PRReplaced],
 	KindThreadsAnswered:  decode[ThreadsAnswered],
 	KindGathered:         decode[Gathered],
 	KindWorkSaved:        decode[WorkSaved],
@@ -235,6 +237,9 @@ func (Conflict) Kind() Kind { return KindConflict }
 
 // Kind returns [KindPROpened].
 func (PROpened) Kind() Kind { return KindPROpened }
+
+// Kind returns [KindPRReplaced].
+func (PRReplaced) Kind() Kind { return KindPRReplaced }
 
 // Kind returns [KindThreadsAnswered].
 func (ThreadsAnswered) Kind() Kind { return KindThreadsAnswered }

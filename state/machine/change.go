@@ -14,7 +14,7 @@ type Change struct {
 	Jobs []state.Job
 	// DropWork removes the queued (not the claimed) jobs of LaneWork first, because the task changed course.
 	DropWork bool
-	// DropDue removes queued reminders, too, because the task ended. Checks for duplicate comments and deletions of
+	// DropDue removes queued reminders, too, because the task ended or began anew. Checks for duplicate comments and deletions of
 	// saved work stay.
 	DropDue bool
 	// Note is one sentence for the log: the decision, or the reason why there is none.

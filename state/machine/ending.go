@@ -63,6 +63,7 @@ func storeRepo(c *change) {
 func (c *change) finish(phase state.Phase, end state.End) {
 	end.At, end.Acted = c.e.Now, timeOfPersonsAction(c)
 	saveUnpublished(c, end.Reason)
+	noteRound(c)
 	unread := unreadRun(c)
 	stopping := c.t.Run != nil && c.t.Run.State == state.RunActive
 	if stopping {
@@ -83,7 +84,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 		c.releaseVM(state.VMEndReason(phase))
 	}
 	if !cannotComment(c.t) && c.t.Outcome != state.OutcomeReport {
-		onPR := c.t.PR != nil && c.t.PR.State != "merged" // whoever merged it knows; the issue has the totals
+		onPR := c.t.PR != nil && c.t.PR.State != state.PRMerged // whoever merged it knows; the issue has the totals
 		c.enqueuePost("ended", state.Post{Kind: state.PostEnded, OnPR: onPR, By: c.e.By})
 	}
 }

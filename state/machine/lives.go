@@ -1,7 +1,9 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/errand-bot/errand/state"
@@ -44,23 +46,42 @@ func eventTime(c *change) time.Time {
 func park(c *change) {
 	reason := fmt.Sprintf("pull request #%d was closed without a merge%s", c.t.PR.Number, byPerson(c.e.By))
 	saveUnpublished(c, reason)
+	noteRound(c)
 	unread := unreadRun(c)
 	c.dropRun(reason)
 	c.dropWork = true
 	if unread != nil {
 		saveEndedRun(c, unread, reason)
 	}
-	for i := range c.t.Feedback { // the next round answers it
-		if f := &c.t.Feedback[i]; f.Kind != "condition" {
-			f.TakenBy = ""
-		}
-	}
-	c.t.PR.State, c.t.PR.ClosedAt, c.t.PR.KeptUntil = "closed", eventTime(c), c.e.Now.Add(c.p.KeepAsleep)
+	returnFeedback(c.t)
+	c.t.PR.State, c.t.PR.ClosedAt, c.t.PR.KeptUntil = state.PRClosed, eventTime(c), c.e.Now.Add(c.p.KeepAsleep)
 	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
 	c.enterPhase(state.PhasePRClosed, reason)
 	c.t.Resume = ""
 	c.scheduleDue(state.DuePRClosed, "", c.e.Now.Add(c.p.Gather))
 	c.scheduleDue(state.DueParked, "", c.t.PR.KeptUntil)
+}
+
+// returnFeedback makes the feedback of an unfinished round that of the next run. Review threads are read again, because some may
+// have been answered.
+func returnFeedback(t *state.Task) {
+	t.Feedback = slices.DeleteFunc(t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackThread })
+	for i := range t.Feedback {
+		if f := &t.Feedback[i]; f.Kind != "condition" {
+			f.TakenBy = ""
+		}
+	}
+}
+
+// noteRound notes whether a review round is under way, which goes on when the task continues.
+func noteRound(c *change) {
+	phase := c.t.Phase
+	if slices.Contains(resumable, phase) {
+		phase = c.t.Resume
+	}
+	if hasPR(c) && (slices.Contains(building, phase) || phase == state.PhaseAwaitingPublishApproval) {
+		c.t.PR.InRound = true
+	}
 }
 
 // announceClosed suspends the VM of a closed pull request, and posts how to continue.
@@ -88,7 +109,7 @@ func expireClosed(c *change) {
 
 // requestReopening enqueues reopening the closed pull request, once.
 func requestReopening(c *change) {
-	c.react("eyes")
+	c.react(state.ReactionEyes)
 	if c.o.Turns > 0 {
 		c.t.Turns = c.o.Turns
 	}
@@ -111,20 +132,211 @@ func isSaidBeforeClosing(c *change) bool {
 	return !c.e.At.IsZero() && c.e.At.Before(c.t.PR.ClosedAt.Truncate(time.Second))
 }
 
-// resumeReopened continues the task whose pull request is open again. Feedback that was not answered, or that arrived
-// meanwhile, begins a round.
+// resumeReopened continues the task whose pull request is open again. Feedback that was not answered, or that arrived meanwhile,
+// begins a round; one that was under way goes on.
 func resumeReopened(c *change) {
+	reason := fmt.Sprintf("pull request #%d was reopened%s", c.t.PR.Number, byPerson(c.e.By))
+	if c.t.PR.State == state.PROpen {
+		reason = fmt.Sprintf("pull request #%d is open", c.t.PR.Number)
+	}
 	storeReopened(c)
 	if head := of[event.PRReopened](c).Head; head != "" && head != c.t.Branch.Head { // it moved while nothing was done here
 		c.t.Branch.Head, c.t.Branch.Tree = head, ""
 	}
 	c.t.Work, c.t.Resume = nil, ""
 	c.dropWork = true
-	c.enterPhase(state.PhasePROpen, fmt.Sprintf("pull request #%d was reopened%s", c.t.PR.Number, byPerson(c.e.By)))
+	c.enterPhase(state.PhasePROpen, reason)
 	c.enqueueGather(c.e.Now.Add(c.p.Gather))
 }
 
 // storeReopened stores that the pull request is open.
 func storeReopened(c *change) {
-	c.t.PR.State, c.t.PR.ReopenedAt, c.t.PR.KeptUntil = "open", eventTime(c), time.Time{}
+	c.t.PR.State, c.t.PR.ReopenedAt, c.t.PR.KeptUntil = state.PROpen, eventTime(c), time.Time{}
+}
+
+// isAdoptable reports whether the next life continues the pull request of the ended one: it is open, or was closed recently, or
+// is perhaps just being opened.
+func isAdoptable(c *change) bool {
+	t := c.t
+	switch {
+	case t.PR == nil:
+		return t.Branch.Head != "" && t.Work != nil && t.Work.Head == t.Branch.Head
+	case t.PR.State == state.PROpen:
+		return true
+	}
+	return t.PR.State == state.PRClosed && c.e.Now.Before(t.PR.KeptUntil)
+}
+
+// nextLife returns the next life of the ended task, with its plans, changes, runs and costs.
+func nextLife(c *change) *state.Task {
+	t := c.t.Clone()
+	t.Gen++
+	t.TaskPhase = state.TaskPhase{}
+	t.Question, t.PostedOnce, t.IgnoreLimits, t.Fresh, t.UnattendedLaunches, t.Turns = nil, nil, false, false, 0, 0
+	if s := t.Status; s.Comment == 0 || s.Shown >= t.Visible {
+		t.Status = state.StatusComment{}
+	}
+	if r := t.Run; r != nil { // it is being stopped
+		r.State, r.Ended, r.Status, r.Class, r.Repair = state.RunEnded, c.e.Now, state.StatusInterrupted, state.RunRetryable, nil
+		t.Runs, t.Run = append(t.Runs, *r), nil
+	}
+	returnFeedback(t)
+	c.replaceVM(t)
+	t.Trigger = state.Trigger{By: c.e.By, Via: cmp.Or(c.e.Via, state.TriggerMention), At: c.e.At, Base: t.Trigger.Base}
+	return t
+}
+
+// adopt begins the next life, which continues the pull request of the ended one.
+func adopt(c *change) {
+	t := nextLife(c)
+	if t.PR == nil {
+		c.begin(t, fmt.Sprintf("%s by @%s", t.Trigger.Via, c.e.By.Login))
+		c.freeze()
+		c.enterPhase(state.PhaseImplementing, "the changes are on the branch already")
+		if t.UnknownOutcomes == nil {
+			t.UnknownOutcomes = map[string]time.Time{}
+		}
+		t.UnknownOutcomes[fmt.Sprintf("%d.%s-", t.Gen, state.JobOpenPR)] = c.e.Now // the ended life may have opened it
+		c.enqueueStep(state.JobOpenPR)
+		return
+	}
+	t.Work = nil
+	t.PR.Ready, t.PR.ReadyBy = false, ""
+	c.begin(t, fmt.Sprintf("%s by @%s; it continues with pull request #%d", t.Trigger.Via, c.e.By.Login, t.PR.Number))
+	c.freeze()
+	if a := t.Suspended; a != nil {
+		c.scheduleDue(state.DueUnused, "", a.At.Add(c.p.KeepAsleep))
+	}
+	c.enqueueStep(state.JobReopen)
+}
+
+// isAdopting reports whether the task checks the pull request that it continues, or failed to.
+func isAdopting(c *change) bool {
+	stopped := c.t.Phase == state.PhaseFailed || c.t.Phase == state.PhaseInterrupted
+	return hasPR(c) && c.t.Step == state.JobReopen && (c.t.Phase == state.PhaseQueued || stopped && c.t.Resume == state.PhaseQueued)
+}
+
+// restart begins the task anew, whatever it is doing, and closes its pull request.
+func restart(c *change) {
+	old := c.t
+	if old.Phase == state.PhaseQueued && old.Since.Equal(c.e.Now) {
+		return // the same comment says it twice
+	}
+	issue := state.Issue{Node: old.IssueNode, Title: old.Frozen.Title, Body: old.Frozen.Body, Author: old.Author,
+		Labels: old.Context.Labels, Type: old.Context.IssueType, Milestone: old.Context.Milestone, Unvouched: old.Frozen.By.ID == 0}
+	if i := c.e.Issue(); i != nil {
+		issue = *i
+	}
+	via := state.TriggerMention
+	if !old.Ended() {
+		c.dropRun("restarted by @" + c.e.By.Login)
+		c.dropWork, c.dropDue = true, true
+		via = old.Trigger.Via
+		if a := old.Suspended; a != nil {
+			c.scheduleDue(state.DueForget, string(a.Mode)+":"+a.Ref, c.e.Now.Add(c.p.KeepAfterEnd))
+		}
+	}
+	t := beginAnew(c, issue)
+	t.Trigger = state.Trigger{By: c.e.By, Via: via, At: c.e.At, Base: firstNonEmpty(c.e.Base(), old.Trigger.Base)}
+	if !old.Ended() {
+		t.Status = old.Status
+	}
+	c.begin(t, "restarted by @"+c.e.By.Login)
+	c.freezeIssue(issue)
+	c.enqueueStep(state.JobStart)
+}
+
+// replacedPRs returns the pull requests that the next life does not continue. Merged ones cannot be opened again.
+func replacedPRs(old *state.Task) []state.ReplacedPR {
+	list := slices.Clone(old.Replaced)
+	switch {
+	case old.PR != nil && old.PR.State != state.PRMerged:
+		list = append(list, state.ReplacedPR{Number: old.PR.Number, URL: old.PR.URL, Branch: old.Branch.Name, Closed: old.PR.State == state.PRClosed})
+	case old.PR == nil && old.Branch.Head != "": // perhaps just being opened
+		list = append(list, state.ReplacedPR{Branch: old.Branch.Name})
+	}
+	return list[max(0, len(list)-state.MaxReplaced):]
+}
+
+// closeReplaced enqueues closing the replaced pull requests that may be open. One that is not known is looked for when GitHub
+// surely lists it.
+func closeReplaced(c *change) {
+	for _, r := range c.t.Replaced {
+		if r.Closed {
+			continue
+		}
+		j := c.job(state.JobClosePR, state.LaneControl, fmt.Sprintf("close-pr-%d-%s", r.Number, r.Branch))
+		j.Args.Number, j.Args.Branch = r.Number, r.Branch
+		if r.Number == 0 {
+			j.NotBefore = c.e.Now.Add(listingLag)
+		}
+		c.enqueue(j)
+	}
+}
+
+// replacedIndex returns the index of a replaced pull request by its number, or of the unknown one of a branch; -1 if there is none.
+func replacedIndex(t *state.Task, number int, branch string) int {
+	i := slices.IndexFunc(t.Replaced, func(r state.ReplacedPR) bool { return number != 0 && r.Number == number })
+	if i < 0 {
+		i = slices.IndexFunc(t.Replaced, func(r state.ReplacedPR) bool { return r.Number == 0 && branch != "" && r.Branch == branch })
+	}
+	return i
+}
+
+// storeReplaced stores that a replaced pull request is not open. If errand closed it, a comment there says why.
+func storeReplaced(c *change) {
+	p := of[event.PRReplaced](c)
+	i := replacedIndex(c.t, p.Number, p.Branch)
+	if i < 0 {
+		return
+	}
+	if p.Number == 0 {
+		c.t.Replaced = slices.Delete(c.t.Replaced, i, i+1)
+		return
+	}
+	c.t.Replaced[i] = state.ReplacedPR{Number: p.Number, URL: p.URL, Branch: firstNonEmpty(p.Branch, c.t.Replaced[i].Branch), Closed: true}
+	if key := fmt.Sprintf("replaced-%d", p.Number); p.Closed && c.markOnce(key) {
+		j := c.job(state.JobPost, state.LaneTalk, key)
+		j.Post, j.Args.Number = &state.Post{Kind: state.PostReplaced, OnPR: true}, p.Number
+		c.enqueue(j)
+	}
+}
+
+// isReplacedPR reports whether the event is about a pull request that was replaced.
+func isReplacedPR(c *change) bool { return c.t.IsReplacedPR(of[event.PRReopened](c).Number) }
+
+// closeReopened closes a replaced pull request again.
+func closeReopened(c *change) {
+	c.t.Replaced[replacedIndex(c.t, of[event.PRReopened](c).Number, "")].Closed = false
+	closeReplaced(c)
+}
+
+// replaceLatePR closes a pull request that a job of an earlier life opened after its task began anew.
+func replaceLatePR(c *change) {
+	pr := of[event.PROpened](c).PR
+	r := state.ReplacedPR{Number: pr.Number, URL: pr.URL}
+	if i := slices.IndexFunc(c.t.Replaced, func(r state.ReplacedPR) bool { return r.Number == 0 }); i >= 0 {
+		r.Branch = c.t.Replaced[i].Branch
+		c.t.Replaced[i] = r
+	} else {
+		c.t.Replaced = append(c.t.Replaced, r)
+	}
+	closeReplaced(c)
+}
+
+// storePRState stores that people closed, merged or reopened the pull request of an ended task.
+func storePRState(c *change) {
+	switch {
+	case c.e.Kind() == event.KindPRReopened:
+		storeReopened(c)
+	case of[event.PRClosed](c).Merged:
+		c.t.PR.State = state.PRMerged
+	default:
+		c.t.PR.State, c.t.PR.ClosedAt, c.t.PR.KeptUntil = state.PRClosed, eventTime(c), c.e.Now.Add(c.p.KeepAsleep)
+	}
+}
+
+// isPRState returns a condition that holds if the pull request is in one of the states.
+func isPRState(states ...state.PRState) func(*change) bool {
+	return func(c *change) bool { return hasPR(c) && slices.Contains(states, c.t.PR.State) }
 }

@@ -48,6 +48,7 @@ type change struct {
 	p        Policy
 	jobs     []state.Job
 	dropWork bool
+	dropDue  bool
 	matched  bool
 	// hadIdleVM reports whether the task had an idle VM before the event.
 	hadIdleVM bool
@@ -126,7 +127,7 @@ func finishChange(c *change) Change {
 		scheduleIdleCheck(c)
 	}
 	boundTexts(c.t)
-	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended(), Note: c.note}
+	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended() || c.dropDue, Note: c.note}
 }
 
 // progressGaps is the number of StatusGaps between two edits of the status comment that show nothing but the last

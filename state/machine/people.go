@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,37 +12,59 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 )
 
-// beginTask creates a task for an authorized trigger, or begins the next life of an ended one.
+// beginTask creates a task for an authorized trigger, or begins the next life of an ended one. The next life continues the pull
+// request of the ended one, if that can still be done.
 func beginTask(c *change) {
-	e := c.e
-	t := &state.Task{Key: e.Task, Gen: 1}
-	if c.t != nil {
-		t.Gen, t.RunSeq, t.Version, t.Visible = c.t.Gen+1, c.t.RunSeq, c.t.Version, c.t.Visible
-		t.VMs, t.SeenIDs, t.SeenUntrustedIDs, t.UsedHashes = c.t.VMs, c.t.SeenIDs, c.t.SeenUntrustedIDs, usedHashes(c.t)
-		if old := c.t.Status; old.Comment != 0 && old.Shown < c.t.Visible {
-			t.Status = old // it does not show the end yet: the new life continues it, so that no outdated comment remains
-		}
-		if vm := c.t.VM; vm != nil { // its work is still being saved, or it is being deleted
-			c.releaseVM(state.VMEndReplaced)
-			old := *vm
-			old.EndedAt, old.EndReason = e.Now, state.VMEndReplaced
-			t.VMs = append(t.VMs, old)
-		}
+	if c.t != nil && isAdoptable(c) {
+		adopt(c)
+		return
 	}
-	t.Installation, t.Repo, t.IssueNode, t.Author = e.Installation, *e.Repo, e.Issue().Node, e.Issue().Author
-	t.Trigger = state.Trigger{By: e.By, Via: e.Via, At: e.At, Base: e.Base()}
-	if t.Trigger.Via == "" {
-		t.Trigger.Via = state.TriggerMention
+	t := beginAnew(c, *c.e.Issue())
+	t.Trigger = state.Trigger{By: c.e.By, Via: cmp.Or(c.e.Via, state.TriggerMention), At: c.e.At, Base: c.e.Base()}
+	c.begin(t, fmt.Sprintf("%s by @%s", t.Trigger.Via, c.e.By.Login))
+	c.freeze()
+	c.enqueueStep(state.JobStart)
+}
+
+// beginAnew returns a task, or the next life of one, that continues nothing of the one before.
+func beginAnew(c *change, issue state.Issue) *state.Task {
+	t := &state.Task{Key: c.e.Task, Gen: 1}
+	if old := c.t; old != nil {
+		t.Gen, t.RunSeq, t.Version, t.Visible = old.Gen+1, old.RunSeq, old.Version, old.Visible
+		t.VMs, t.SeenIDs, t.SeenUntrustedIDs, t.UsedHashes = old.VMs, old.SeenIDs, old.SeenUntrustedIDs, usedHashes(old)
+		t.Replaced, t.Installation, t.Repo = replacedPRs(old), old.Installation, old.Repo
+		if s := old.Status; s.Comment != 0 && s.Shown < old.Visible {
+			t.Status = s // it does not show the end yet: the new life continues it, so that no outdated comment remains
+		}
+		c.replaceVM(t)
 	}
+	t.IssueNode, t.Author = issue.Node, issue.Author
 	t.Settings = settings.Default()
 	t.Money.CapMicroUSD = t.Settings.Limits.MicroUSD
-	t.Context = state.Context{Labels: e.Issue().Labels, IssueType: e.Issue().Type, Milestone: e.Issue().Milestone}
+	t.Context = state.Context{Labels: issue.Labels, IssueType: issue.Type, Milestone: issue.Milestone}
+	return t
+}
+
+// replaceVM deletes the VM of the ended life: its work is still being saved, or it is being deleted.
+func (c *change) replaceVM(t *state.Task) {
+	vm := c.t.VM
+	if vm == nil {
+		return
+	}
+	c.releaseVM(state.VMEndReplaced)
+	old := *vm
+	old.EndedAt, old.EndReason = c.e.Now, state.VMEndReplaced
+	t.VM, t.VMs = nil, append(t.VMs, old)
+}
+
+// begin makes t the task, in its first phase.
+func (c *change) begin(t *state.Task, reason string) {
 	c.t = t
-	c.freeze()
-	c.t.Phase, c.t.Since = state.PhaseQueued, e.Now
-	c.t.History = []state.PhaseChange{{Phase: state.PhaseQueued, At: e.Now, Reason: fmt.Sprintf("%s by @%s", t.Trigger.Via, e.By.Login)}}
+	storeRepo(c)
+	t.Phase, t.Since = state.PhaseQueued, c.e.Now
+	t.History = []state.PhaseChange{{Phase: state.PhaseQueued, At: c.e.Now, Reason: reason}}
 	c.react(state.ReactionEyes)
-	c.enqueueStep(state.JobStart)
+	closeReplaced(c)
 }
 
 // react adds errand's reaction to the event's subject: a comment, or the issue.
@@ -90,8 +113,10 @@ func addTrigger(c *change) {
 }
 
 // freeze stores the issue's text as the sender of the event saw it.
-func (c *change) freeze() {
-	i := c.e.Issue()
+func (c *change) freeze() { c.freezeIssue(*c.e.Issue()) }
+
+// freezeIssue stores an issue's text as the sender of the event vouches for it.
+func (c *change) freezeIssue(i state.Issue) {
 	frozen := state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
 	if old := c.t.Frozen; old.Matches(i.Title, i.Body) {
 		frozen.Hash, frozen.Files = old.Hash, old.Files

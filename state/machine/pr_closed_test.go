@@ -60,7 +60,7 @@ func TestWhoReopens(t *testing.T) {
 	}
 }
 
-// A reopened pull request resumes its task at the head that it has now, and a round begins if feedback was left.
+// A reopened pull request resumes its task at the head that it has now, and the round that was under way.
 func TestReopenedPRResumes(t *testing.T) {
 	t.Parallel()
 	l := newLife(t)
@@ -81,6 +81,9 @@ func TestReopenedPRResumes(t *testing.T) {
 	}
 	l.do(event.Event{Payload: event.Gathered{}})
 	l.want(state.PhaseAddressingReview, state.JobLaunch)
+	if l.task.Round != 1 {
+		t.Errorf("got round %d, want the first one to go on", l.task.Round)
+	}
 }
 
 // Webhooks about closing and reopening count in the order of GitHub's times, however they arrive.

@@ -238,6 +238,9 @@ func gatherComment(c *change) {
 
 // keepFeedback stores gathered feedback.
 func keepFeedback(c *change) {
+	if c.t.Phase == state.PhasePROpen && c.t.PR != nil && len(c.pendingFeedback()) == 0 && len(of[event.Gathered](c).Feedback) == 0 {
+		c.t.PR.InRound = false // everything was answered
+	}
 	for _, f := range of[event.Gathered](c).Feedback {
 		if !slices.Contains(c.t.SeenIDs, f.ID) {
 			c.feedback(f)
@@ -248,7 +251,10 @@ func keepFeedback(c *change) {
 // beginRound begins a review round.
 func beginRound(c *change) {
 	keepFeedback(c)
-	c.t.Round++
+	if !c.t.PR.InRound { // otherwise it goes on, with the work that is not published yet
+		c.t.Round++
+	}
+	c.t.PR.InRound = false
 	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
 	c.enterPhase(state.PhaseAddressingReview, fmt.Sprintf("review round %d", c.t.Round))
 	c.launchRun(state.RunReview)

@@ -336,6 +336,9 @@ func (c *change) resumePhase(reason string) {
 // repeatStep enqueues the task's current step again.
 func repeatStep(c *change) {
 	switch {
+	case c.t.Step == state.JobReopen:
+		c.enqueueStep(state.JobReopen)
+		return
 	case c.t.Phase == state.PhaseQueued: // whatever the step, nothing is planned yet
 		c.enqueueStep(state.JobStart)
 		return

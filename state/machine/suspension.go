@@ -155,6 +155,9 @@ func scheduleDeletion(c *change) {
 // deleteExpiredSave deletes an ended task's saved work. The task may have started again meanwhile.
 func deleteExpiredSave(c *change) {
 	ref := of[event.Due](c).Ref
+	if a := c.t.Suspended; a != nil && a.Ref == ref && !c.t.Ended() {
+		return // the next life continues it
+	}
 	c.deleteSaved(of[event.Due](c).Mode, ref)
 	if a := c.t.Suspended; a != nil && a.Ref == ref {
 		c.t.Suspended = nil

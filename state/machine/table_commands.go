@@ -28,6 +28,18 @@ var commandRows = []Row{
 		Doc: "a mention starts the task",
 	},
 	{
+		On: event.KindCommented, Verb: state.VerbRestart,
+		If: "by a writer, on an issue", when: all(isAuthorized, isOnIssue),
+		To: []state.Phase{state.PhaseQueued}, do: beginTask,
+		Doc: "there is nothing to restart: like `plan`",
+	},
+	{
+		On: event.KindCommented, Verb: state.VerbRestart,
+		when: isOnIssue,
+		To:   same, do: refuseTrigger,
+		Doc: "the trigger gets a 😕, nothing starts",
+	},
+	{
 		On: event.KindCommented, Verb: state.VerbPlan,
 		when: isOnIssue,
 		To:   same, do: refuseTrigger,
@@ -86,10 +98,27 @@ var commandRows = []Row{
 		Doc: "the state in one paragraph, with a link to the status comment",
 	},
 	{
+		From: open, On: event.KindCommented, Verb: state.VerbRestart,
+		If: "not said before the task began", when: not(predatesTask),
+		To: []state.Phase{state.PhaseQueued}, do: restart,
+		Doc: "a running agent is stopped, the pull request closed with a link, and the task begins anew",
+	},
+	{
+		From: ended, On: event.KindCommented, Verb: state.VerbRestart,
+		If: "after the end", when: not(isOutdated),
+		To: []state.Phase{state.PhaseQueued}, do: restart,
+		Doc: "the pull request is closed with a link, and the task begins anew",
+	},
+	{
+		From: anyPhase, On: event.KindCommented, Verb: state.VerbRestart,
+		To: same, do: reply(state.ReplyStatus),
+		Doc: "it came late: a reply shows the state",
+	},
+	{
 		From: ended, On: event.KindCommented, Verb: state.VerbPlan,
 		If: "on the issue, after the end", when: all(isOnIssue, not(isOutdated)),
-		To: []state.Phase{state.PhaseQueued}, do: beginTask,
-		Doc: "the task starts again",
+		To: []state.Phase{state.PhaseQueued, state.PhaseImplementing}, do: beginTask,
+		Doc: "the task continues its pull request, if that is open or was closed recently; otherwise it starts again",
 	},
 	{
 		From: ended, On: event.KindCommented, Verb: state.VerbPlan,

@@ -23,8 +23,8 @@ var peopleRows = []Row{
 	{
 		From: ended, On: event.KindTriggered,
 		If: "by a writer, after the end", when: all(isAuthorized, not(isOutdated)),
-		To: []state.Phase{state.PhaseQueued}, do: beginTask,
-		Doc: "the task starts again",
+		To: []state.Phase{state.PhaseQueued, state.PhaseImplementing}, do: beginTask,
+		Doc: "the task continues its pull request, if that is open or was closed recently; otherwise it starts again",
 	},
 	{
 		From: open, On: event.KindTriggered,
@@ -248,10 +248,39 @@ var peopleRows = []Row{
 		Doc: "a running agent is stopped and its work saved; the task is kept for 14 days",
 	},
 	{
+		From: ended, On: event.KindPRClosed,
+		If: "it was open", when: all(isPRState(state.PROpen), not(isCloseOutdated)),
+		To: same, do: storePRState,
+		Doc: "noted: a new trigger continues with it for 14 days, unless it was merged",
+	},
+	{
+		From: ended, On: event.KindPRReopened,
+		If: "it was closed", when: all(isTaskPR, isPRState(state.PRClosed), not(isReopenOutdated)),
+		To: same, do: storePRState,
+		Doc: "noted: a new trigger continues with it",
+	},
+	{
+		From: anyPhase, On: event.KindPRReopened,
+		If: "the task began anew without it", when: isReplacedPR,
+		To: same, do: closeReopened,
+		Doc: "it is closed again, with a link to the work",
+	},
+	{
+		From: anyPhase, On: event.KindPRReplaced,
+		To: same, do: storeReplaced,
+		Doc: "a replaced pull request is not open; a comment there says why errand closed it",
+	},
+	{
+		From: []state.Phase{state.PhaseQueued, state.PhaseFailed, state.PhaseInterrupted}, On: event.KindPRReopened,
+		If: "the pull request that the task continues is open", when: all(isTaskPR, isAdopting),
+		To: []state.Phase{state.PhasePROpen}, do: resumeReopened,
+		Doc: "the task continues there; reviews and comments since begin a round",
+	},
+	{
 		From: open, On: event.KindPRReopened,
 		If: "it was closed", when: all(isTaskPR, isPRClosed, not(isReopenOutdated)),
 		To: []state.Phase{state.PhasePROpen}, do: resumeReopened,
-		Doc: "the task continues; unanswered feedback begins a round",
+		Doc: "the task continues; feedback that was not answered, and since, is gathered into a round",
 	},
 	{
 		From: without(open, state.PhasePRClosed), On: event.KindPRReopened,

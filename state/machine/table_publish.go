@@ -115,6 +115,12 @@ var publishRows = []Row{
 		Doc: "it is noted, so that people find it",
 	},
 	{
+		From: anyPhase, On: event.KindPROpened,
+		If: "the task began anew while it was being opened", when: func(c *change) bool { return c.t.PR == nil && c.t.Branch.Head == "" },
+		To: same, do: replaceLatePR,
+		Doc: "it is closed, with a link to the work",
+	},
+	{
 		From: building, On: event.KindThreadsAnswered,
 		If:   "the answers are in a pending review",
 		when: func(c *change) bool { return c.t.Work != nil && of[event.ThreadsAnswered](c).Review != "" },

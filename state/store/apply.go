@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -176,37 +177,52 @@ func (s *Store) putTask(tx kv.Tx, before, after *state.Task) error {
 			return err
 		}
 	}
-	if err := indexPR(tx, after.Key, prNumber(before), prNumber(after)); err != nil {
+	if err := indexPRs(tx, after.Key, prNumbers(before), prNumbers(after)); err != nil {
 		return err
 	}
 	return s.codec.PutJSON(tx, taskKey(after.Key), after)
 }
 
-// indexPR updates the index of pull requests; 0 means none.
-func indexPR(tx kv.Tx, key state.TaskKey, before, after int) error {
-	if before == after {
-		return nil
-	}
-	if before != 0 {
-		holder, err := tx.Get(prKey(key.Repo, before))
+// indexPRs updates the index of pull requests.
+func indexPRs(tx kv.Tx, key state.TaskKey, before, after []int) error {
+	for _, n := range before {
+		if slices.Contains(after, n) {
+			continue
+		}
+		holder, err := tx.Get(prKey(key.Repo, n))
 		if err != nil && !errors.Is(err, kv.ErrNotFound) {
 			return err
 		}
 		if string(holder) == key.String() { // otherwise another task has since adopted it
-			if err := tx.Delete(prKey(key.Repo, before)); err != nil {
+			if err := tx.Delete(prKey(key.Repo, n)); err != nil {
 				return err
 			}
 		}
 	}
-	if after == 0 {
-		return nil
+	for _, n := range after {
+		if slices.Contains(before, n) {
+			continue
+		}
+		if err := tx.Put(prKey(key.Repo, n), []byte(key.String())); err != nil {
+			return err
+		}
 	}
-	return tx.Put(prKey(key.Repo, after), []byte(key.String()))
+	return nil
 }
 
-func prNumber(t *state.Task) int {
-	if t == nil || t.PR == nil {
-		return 0
+// prNumbers returns the numbers of the task's pull request and of those that it replaced.
+func prNumbers(t *state.Task) []int {
+	if t == nil {
+		return nil
 	}
-	return t.PR.Number
+	var list []int
+	if t.PR != nil {
+		list = append(list, t.PR.Number)
+	}
+	for _, r := range t.Replaced {
+		if r.Number != 0 {
+			list = append(list, r.Number)
+		}
+	}
+	return list
 }

@@ -100,7 +100,7 @@ func (c *checker) task(key string) {
 	if got := c.all[indexOf(t.Phase)+t.Key.String()]; phaseOf(got) != t.Phase {
 		c.report("%s is in phase %s but listed as %s", key, t.Phase, got)
 	}
-	if n := prNumber(&t); n != 0 {
+	for _, n := range prNumbers(&t) {
 		index := prKey(t.Key.Repo, n)
 		c.expected[index] = true // two tasks may refer to one pull request; the later one owns the index entry
 		if c.all[index] == nil {

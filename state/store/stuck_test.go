@@ -18,7 +18,7 @@ func stuck(t *state.Task, jobs []state.Job) string {
 	if last := t.History[len(t.History)-1]; last.Phase != t.Phase {
 		return "the history ends with " + string(last.Phase)
 	}
-	life := has(state.JobStart, state.JobLaunch, state.JobCollect, state.JobShow, state.JobCommit, state.JobMove, state.JobRebase, state.JobOpenPR, state.JobAnswer)
+	life := has(state.JobStart, state.JobLaunch, state.JobCollect, state.JobShow, state.JobCommit, state.JobMove, state.JobRebase, state.JobOpenPR, state.JobReopen, state.JobAnswer)
 	runs := t.Run != nil && (t.Run.State == state.RunActive || t.Run.State == state.RunStopping)
 	switch {
 	case t.Ended():

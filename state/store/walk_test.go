@@ -266,6 +266,8 @@ func (w *walker) publishOutcome(task *state.Task, job *state.Job) event.Event {
 		return event.Event{Run: job.Run, Payload: event.BranchMoved{}}
 	case state.JobOpenPR:
 		return event.Event{Payload: event.PROpened{PR: state.PR{Number: w.fact(), State: "open"}}}
+	case state.JobClosePR:
+		return event.Event{Payload: event.PRReplaced{Number: job.Args.Number, Branch: job.Args.Branch, Closed: w.chance(50)}}
 	case state.JobReopen:
 		return event.Event{Payload: event.PRReopened{Head: "H"}}
 	case state.JobAnswer:
@@ -338,7 +340,7 @@ func (w *walker) person(task *state.Task, what string) event.Event {
 		comment.Mention = false
 		e.Payload = event.Commented{Comment: comment, Issue: issue}
 	case "order":
-		verb := state.Verb(w.pick("retry", "retry", "retry", "stop", "replan", "message", "message", "budget", "create pr", "cancel", "plan", "help"))
+		verb := state.Verb(w.pick("retry", "retry", "retry", "stop", "replan", "message", "message", "budget", "create pr", "cancel", "plan", "help", "restart"))
 		e.Payload = event.Commented{Comment: comment, Issue: issue, Orders: []state.Order{{Verb: verb, Fresh: w.chance(30), MicroUSD: 5}}}
 	case "edit":
 		e.Payload = event.IssueEdited{Issue: issue}

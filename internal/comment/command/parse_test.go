@@ -72,6 +72,7 @@ func commands() map[string]parsing {
 		"model":                 {body: "@errand model claude-opus-4.1", want: one(state.Order{Verb: state.VerbModel, Arg: "claude-opus-4.1"})},
 		"model prose":           {body: "@errand model the domain first", want: message("model the domain first")},
 		"create pr":             {body: "@errand create PR ABC-12", want: one(state.Order{Verb: state.VerbCreatePR, Arg: "ABC-12"})},
+		"restart":               {body: "@errand restart, please", want: one(state.Order{Verb: state.VerbRestart})},
 		"create issue":          {body: "@errand Create issue #2, please", want: one(state.Order{Verb: state.VerbIssue, Choice: 2})},
 		"create issue which":    {body: "@errand create issue 21", want: one(state.Order{Verb: state.VerbUnknown, Arg: "create issue 1", Text: "create issue 21"})},
 		"create issue for":      {body: "@errand create issue for the docs", want: one(state.Order{Verb: state.VerbMessage, Text: "create issue for the docs"})},

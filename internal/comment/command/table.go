@@ -51,7 +51,7 @@ func Table() []Entry {
 	return []Entry{
 		{
 			Verb: state.VerbPlan, Words: []string{"plan", "start", "go"}, Usage: "plan [base: NAME]", Where: OnIssue, Example: "plan base: develop",
-			Help: "Start work on this issue, based on the named branch or the default one.",
+			Help: "Start work on this issue, based on the named branch or the default one, or continue errand's pull request for it.",
 			read: readPlan, format: formatPlan,
 		},
 		{
@@ -76,12 +76,17 @@ func Table() []Entry {
 		},
 		{
 			Verb: state.VerbRetry, Words: []string{"retry"}, Usage: "retry [fresh] [turns=N]", Where: Both, Example: "retry fresh turns=60",
-			Help: "Continue after a failure or a `stop`, not after `cancel`; `fresh` starts on a new VM.",
+			Help: "Continue after a failure, a `stop` or a closed pull request, not after `cancel`; `fresh` starts on a new VM.",
 			read: readRetry, format: formatRetry,
 		},
 		{
 			Verb: state.VerbCancel, Words: []string{"cancel"}, Usage: "cancel", Where: Both, Example: "cancel",
-			Help: "End the task. Published commits and pull requests stay; `plan` starts a new task.",
+			Help: "End the task. Published commits and pull requests stay; `plan` continues an open pull request, or starts a new task.",
+			read: readNothing, keepsText: true,
+		},
+		{
+			Verb: state.VerbRestart, Words: []string{"restart"}, Usage: "restart", Where: Both, Example: "restart",
+			Help: "Begin again from the issue, with a new plan; the pull request is closed.",
 			read: readNothing, keepsText: true,
 		},
 		{

@@ -59,6 +59,17 @@ comment or in the issue's own text. ` + "`base: NAME`" + ` in that text starts f
 
 Commands in the text of a new issue count like those in a comment by the person who opened it. A later edit that adds a mention also starts
 the task, if the editor has write access, but gives no other commands. Once an issue has a task, or has had one, mentions in its text have no effect.
+
+An issue has at most one open pull request by errand. A new trigger after the end of a task continues its pull request if that is open, or was
+closed without a merge in the last 14 days: with its branch, plan, review rounds and costs so far, and the comments and reviews written
+meanwhile. ` + "`restart`" + ` begins again without it: errand closes the pull request with a link to the new work, and closes it again if somebody
+reopens it.
+
+## Closing a pull request
+
+A closed pull request that was not merged parks its task for 14 days (` + "`keep.asleep`" + `): a running agent is stopped, its work is saved, and the VM
+is deleted. Reopening it resumes the task, with the review round that was under way. ` + "`retry`" + `, a message to errand, or another trigger has errand
+reopen it; errand first restores a branch that was deleted. After 14 days the task is canceled.
 `
 
 // commands returns docs/commands.md.

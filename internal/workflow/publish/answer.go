@@ -77,7 +77,7 @@ func (s *Steps) otherAnswers(t *state.Task, left func(f state.Feedback) bool) (i
 				text, _ := s.answerTo(t, f)
 				items = append(items, text)
 			}
-		case f.Kind == "comment" || f.Kind == "review" || f.Kind == "answer":
+		case f.Kind == state.FeedbackComment || f.Kind == state.FeedbackReview || f.Kind == state.FeedbackAnswer:
 			text, _ := s.answerTo(t, f)
 			items = append(items, text)
 		}

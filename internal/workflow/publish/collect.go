@@ -58,7 +58,9 @@ type GitHub interface {
 	PRTemplate(ctx context.Context, r forge.Repo, ref string) (string, error)
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
+	PRByHead(ctx context.Context, r forge.Repo, branch string) (*forge.PR, error)
 	ReopenPR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
+	ClosePR(ctx context.Context, r forge.Repo, number int) error
 	RequestReview(ctx context.Context, r forge.Repo, number int, login string) (string, error)
 	Self(ctx context.Context) (forge.App, error)
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)

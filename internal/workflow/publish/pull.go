@@ -17,6 +17,12 @@ import (
 
 // OpenPR opens the task's pull request, once, and asks for a review.
 func (s *Steps) OpenPR(ctx context.Context, w *step.Attempt) (event.Event, error) {
+	if isObsolete(w) {
+		return s.opened(ctx, w)
+	}
+	if err := s.closeReplaced(ctx, w); err != nil {
+		return event.Event{}, err
+	}
 	before, err := w.MarkAttempted(ctx)
 	if err != nil {
 		return event.Event{}, err

@@ -14,7 +14,7 @@ import (
 // Reopen reopens the task's closed pull request. GitHub requires its branch for that, so a deleted branch is restored first,
 // at the commit that it had. A pull request that is open or merged by now is only reported. It can be repeated.
 func (s *Steps) Reopen(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	if w.Task.PR == nil {
+	if w.Task.PR == nil || isObsolete(w) {
 		return step.Done(), nil
 	}
 	pr, err := s.GitHub.PR(ctx, w.Repo, w.Task.PR.Number)
@@ -23,6 +23,9 @@ func (s *Steps) Reopen(ctx context.Context, w *step.Attempt) (event.Event, error
 	}
 	if pr.Merged {
 		return event.Event{By: pr.MergedBy, At: pr.ClosedAt, Payload: event.PRClosed{Merged: true}}, nil
+	}
+	if err := s.closeReplaced(ctx, w); err != nil {
+		return event.Event{}, err
 	}
 	if !pr.Open {
 		if err := s.restoreBranch(ctx, w, pr); err != nil {
