@@ -284,7 +284,8 @@ type PR struct {
 	ReopenedAt time.Time `json:"reopened_at,omitzero"`
 	// KeptUntil is when a task whose pull request is closed is canceled; zero while it is open.
 	KeptUntil time.Time `json:"kept_until,omitzero"`
-	// InRound is set while a review round is unfinished because the pull request was closed, or the task ended.
+	// InRound is set when a review round's work is not published because the pull request was closed, or the task ended. The next
+	// round continues it.
 	InRound bool `json:"in_round,omitempty"`
 }
 

@@ -73,15 +73,24 @@ func returnFeedback(t *state.Task) {
 	}
 }
 
-// noteRound notes whether a review round is under way, which goes on when the task continues.
+// noteRound notes whether a review round is under way whose work is not published. The next round then continues it.
 func noteRound(c *change) {
 	phase := c.t.Phase
 	if slices.Contains(resumable, phase) {
 		phase = c.t.Resume
 	}
+	if w := c.t.Work; w != nil && w.Head != "" && w.Head == c.t.Branch.Head {
+		return // only the answers are missing
+	}
 	if hasPR(c) && (slices.Contains(building, phase) || phase == state.PhaseAwaitingPublishApproval) {
 		c.t.PR.InRound = true
 	}
+}
+
+// storeLateHead stores the head of a branch that was moved after the pull request was closed: the round's work is published.
+func storeLateHead(c *change) {
+	storeHead(c)
+	c.t.PR.InRound = false
 }
 
 // announceClosed suspends the VM of a closed pull request, and posts how to continue.

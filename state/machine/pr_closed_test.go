@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -83,6 +84,76 @@ func TestReopenedPRResumes(t *testing.T) {
 	l.want(state.PhaseAddressingReview, state.JobLaunch)
 	if l.task.Round != 1 {
 		t.Errorf("got round %d, want the first one to go on", l.task.Round)
+	}
+}
+
+// beginRound starts the agent's run of a review round about one thread.
+func (l *life) beginRound() {
+	l.t.Helper()
+	l.do(event.Event{Payload: event.Gathered{Feedback: []state.Feedback{{ID: fmt.Sprintf("thread:1:%d", l.now.Unix()), Kind: state.FeedbackThread, By: writer, At: l.now, Thread: 1}}}})
+	l.want(state.PhaseAddressingReview, state.JobLaunch)
+	l.launch()
+}
+
+// The work of a round that the closing interrupted is continued by the next run, however late, even if nothing more is asked when
+// the pull request is reopened. Work that was published is not continued: the next round begins at the branch.
+func TestInterruptedRoundKeepsItsWork(t *testing.T) {
+	t.Parallel()
+	work := func(l *life) *state.Work {
+		return &state.Work{Run: l.task.Runs[len(l.task.Runs)-1].ID, Ref: "ref1", Paths: 1, LocalHead: "h", LocalTree: "t2"}
+	}
+	published := func(l *life) *state.Work { return &state.Work{Run: work(l).Run, Head: "H2", Tree: "t2"} }
+	closed := event.Event{By: writer, Payload: event.PRClosed{}}
+	for name, c := range map[string]struct {
+		bring func(*life)
+		round int
+	}{
+		"an agent works": {func(l *life) { l.do(closed) }, 1},
+		"its work is shown first": {func(l *life) {
+			l.end(state.RunResult{Outcome: "done"})
+			l.do(event.Event{Payload: event.Collected{Work: work(l)}})
+			l.do(closed)
+		}, 1},
+		"an agent asked something": {func(l *life) {
+			l.end(state.RunResult{Outcome: "question", Question: "Which?"})
+			l.want(state.PhaseAwaitingAnswer)
+			l.do(closed)
+		}, 1},
+		"only the answers are missing": {func(l *life) {
+			l.end(state.RunResult{Outcome: "done"})
+			l.do(event.Event{Payload: event.Collected{Work: work(l)}})
+			l.do(event.Event{Payload: event.Committed{Work: published(l)}})
+			l.do(event.Event{Payload: event.BranchMoved{}})
+			l.want(state.PhaseAddressingReview, state.JobAnswer)
+			l.do(closed)
+		}, 2},
+		"the branch was moved meanwhile": {func(l *life) {
+			l.end(state.RunResult{Outcome: "done"})
+			l.do(event.Event{Payload: event.Collected{Work: work(l)}})
+			l.do(event.Event{Payload: event.Committed{Work: published(l)}})
+			l.do(closed)
+			l.do(event.Event{Payload: event.BranchMoved{}})
+			if l.task.Branch.Head != "H2" {
+				l.t.Errorf("got head %s, want the one that the branch was moved to", l.task.Branch.Head)
+			}
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPR()
+			l.beginRound()
+			c.bring(l)
+			l.want(state.PhasePRClosed)
+			l.do(event.Event{By: writer, Payload: event.PRReopened{Number: 5}})
+			l.do(event.Event{Payload: event.Gathered{}}) // the thread was resolved
+			l.want(state.PhasePROpen)
+			l.now = l.now.Add(4 * 24 * time.Hour)
+			l.beginRound()
+			if l.task.Round != c.round {
+				t.Errorf("got round %d, want %d", l.task.Round, c.round)
+			}
+		})
 	}
 }
 

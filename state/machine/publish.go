@@ -238,9 +238,6 @@ func gatherComment(c *change) {
 
 // keepFeedback stores gathered feedback.
 func keepFeedback(c *change) {
-	if c.t.Phase == state.PhasePROpen && c.t.PR != nil && len(c.pendingFeedback()) == 0 && len(of[event.Gathered](c).Feedback) == 0 {
-		c.t.PR.InRound = false // everything was answered
-	}
 	for _, f := range of[event.Gathered](c).Feedback {
 		if !slices.Contains(c.t.SeenIDs, f.ID) {
 			c.feedback(f)

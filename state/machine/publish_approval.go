@@ -125,7 +125,7 @@ func unreadRun(c *change) *state.Run {
 	if slices.Contains(resumable, phase) {
 		phase = c.t.Resume
 	}
-	if phase == state.PhasePRClosed { // the round that the closing stopped
+	if phase == state.PhasePRClosed || phase == state.PhasePROpen && hasPR(c) && c.t.PR.InRound { // of the round that the closing stopped
 		phase = state.PhaseAddressingReview
 	}
 	if c.t.VM == nil || !slices.Contains(building, phase) || c.t.Work != nil && c.t.Work.Ref != "" {

@@ -98,7 +98,7 @@ var publishRows = []Row{
 	{
 		From: parked, On: event.KindBranchMoved,
 		If: "the pull request was closed during the push", when: isCurrentWork,
-		To: same, do: storeHead,
+		To: same, do: storeLateHead,
 		Doc: "the branch's new head is stored",
 	},
 	{

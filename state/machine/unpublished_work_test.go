@@ -70,6 +70,13 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 		}, false, "ref1"},
 		"it is on its branch":      {moved, false, ""},
 		"its pull request is open": {func(l *life) { l.toPR() }, false, ""},
+		"its pull request was closed during a round, and reopened": {func(l *life) {
+			l.toPR()
+			l.beginRound()
+			l.do(event.Event{By: writer, Payload: event.PRClosed{}})
+			l.do(event.Event{By: writer, Payload: event.PRReopened{Number: 5}})
+			l.want(state.PhasePROpen)
+		}, true, ""},
 		"an agent plans": {func(l *life) {
 			l.trigger()
 			l.start()
