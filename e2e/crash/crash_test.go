@@ -32,7 +32,7 @@ func TestHeavyCrash(t *testing.T) {
 	if wanted == "" {
 		heavytest.Mark(t)
 	}
-	want, all := record(t)
+	want, all := record(t, demoLife, expected())
 	var lives [][]point
 	if wanted == "" {
 		lives = append(distribute(all, perLife), recoveryDeaths()...)
@@ -77,6 +77,7 @@ func distribute(points []point, n int) [][]point {
 
 // count is the progress of the test.
 type count struct {
+	plot        plot // of its lives; nil is demoLife
 	mu          sync.Mutex
 	hit, passed int
 }
@@ -94,7 +95,7 @@ func (c *count) conclude(t *testing.T, what string, listed int) {
 // play plays one life with some failpoints. Failpoints that it does not reach get a separate life. If the life fails,
 // the test fails, and each failpoint gets a separate life to find the one responsible.
 func (c *count) play(ctx context.Context, t *testing.T, points []point, want outcome) {
-	s := newScript(points...)
+	s := c.script(points)
 	begun := time.Now()
 	err := liveAs(ctx, t, s, want)
 	rest := s.missed()
@@ -113,7 +114,7 @@ func (c *count) play(ctx context.Context, t *testing.T, points []point, want out
 		return
 	}
 	for n := 1; err == nil && len(rest) > 0 && n < tries; n++ { // the calls of a life vary a little with timing
-		s = newScript(points...)
+		s = c.script(points)
 		err = liveAs(ctx, t, s, want)
 		rest = s.missed()
 	}
@@ -129,6 +130,15 @@ func (c *count) play(ctx context.Context, t *testing.T, points []point, want out
 		t.Logf("%s: %s", points[0], time.Since(begun).Round(time.Millisecond))
 	}
 	c.add(hit, passed)
+}
+
+// script returns the script of a life with failpoints.
+func (c *count) script(points []point) *script {
+	s := newScript(points...)
+	if c.plot != nil {
+		s.plot = c.plot
+	}
+	return s
 }
 
 func (c *count) add(hit, passed int) {
@@ -157,8 +167,9 @@ func (o outcome) same(got outcome) error {
 	return nil
 }
 
-// record plays lives without failures, and lists the operations that all of them had.
-func record(t *testing.T) (outcome, []point) {
+// record plays lives without failures, which must end as expected, and lists the failpoints of the operations that all of
+// them had since script.from.
+func record(t *testing.T, what plot, want outcome) (outcome, []point) {
 	t.Helper()
 	const lives = 2
 	var ends [lives]outcome
@@ -166,6 +177,7 @@ func record(t *testing.T) (outcome, []point) {
 	g, ctx := errgroup.WithContext(t.Context())
 	for i := range lives {
 		scripts[i] = newScript()
+		scripts[i].plot = what
 		g.Go(func() (err error) {
 			ends[i], err = live(ctx, t, scripts[i])
 			return err
@@ -175,7 +187,7 @@ func record(t *testing.T) (outcome, []point) {
 		t.Fatal(err)
 	}
 	for _, end := range ends {
-		if err := expected().same(end); err != nil {
+		if err := want.same(end); err != nil {
 			t.Fatalf("a life without a death: %v", err)
 		}
 	}
@@ -212,7 +224,7 @@ var timely = []string{
 	"read: GET /collaborators/ada/permission", "read: GET /issues/N",
 }
 
-// list returns the operations that both lives had, in the order of the first.
+// list returns the operations that both lives had since script.from, in the order of the first.
 func list(a, b *script) []point {
 	var points []point
 	other := b.seen()
@@ -222,6 +234,9 @@ func list(a, b *script) []point {
 			n = (n + 1) / 2
 		}
 		for i := range n {
+			if a.order[point{op: op, n: i + 1}] < a.from {
+				continue
+			}
 			for _, when := range moments(op) {
 				points = append(points, point{op, i + 1, when})
 			}

@@ -7,6 +7,7 @@
 // sandboxes continue; or errand continues, and only this operation fails or loses its answer. Time is virtual (see
 // clock). TestHeavyKill kills a process at random moments, TestHeavyDurable checks with strace that data is on disk
 // before it is acknowledged, and TestHeavyControls plants faults that must be detected.
+// TestContinuity does the same for a life whose pull request is closed, reopened, continued by the task's next life, and replaced.
 // Start reading at TestHeavyCrash, then at gate.
 //
 // ERRAND_TEST_FULL=1 runs all of it; TestSample selects a few failpoints, and

@@ -49,7 +49,9 @@ type script struct {
 	counts map[string]int // operations that began
 	ends   map[string]int // operations that ended
 	order  map[point]int  // the number of operations before each one; the moment is empty
+	from   int            // the number of operations before those that a test is about
 
+	plot     plot
 	clock    *clock
 	byHand   bool          // the test advances the clock
 	settings string        // errand's section timing
@@ -73,7 +75,7 @@ func (s *script) hold(op string, n int, then moment) *held {
 }
 
 func newScript(die ...point) *script {
-	s := &script{die: map[point]bool{}, counts: map[string]int{}, ends: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, clock: newClock(), settings: timingYAML, timing: timing(), patience: patience}
+	s := &script{die: map[point]bool{}, counts: map[string]int{}, ends: map[string]int{}, order: map[point]int{}, held: map[point]*held{}, plot: demoLife, clock: newClock(), settings: timingYAML, timing: timing(), patience: patience}
 	for _, p := range die {
 		s.die[p] = true
 	}

@@ -153,13 +153,21 @@ func (l *life) close() error { return errors.Join(l.world.Close(), l.log.Close()
 // live plays a complete life with its deaths and returns the outcome.
 func live(ctx context.Context, t testing.TB, s *script) (o outcome, err error) {
 	err = playInWorld(ctx, t, s, func(ctx context.Context, l *life) error {
-		if _, err := l.play.Run(ctx); err != nil {
-			return err
-		}
-		o, err = l.outcome(ctx)
+		o, err = s.plot(ctx, l)
 		return err
 	})
 	return o, err
+}
+
+// plot is what people do in a life, until its outcome.
+type plot func(context.Context, *life) (outcome, error)
+
+// demoLife is the demo's life, from the opening of an issue to the merge.
+func demoLife(ctx context.Context, l *life) (outcome, error) {
+	if _, err := l.play.Run(ctx); err != nil {
+		return outcome{}, err
+	}
+	return l.outcome(ctx)
 }
 
 // playInWorld runs play in a new world.

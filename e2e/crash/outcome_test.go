@@ -29,8 +29,18 @@ type outcome struct {
 	Wrong    []string // violations of invariants
 }
 
-// outcome waits until errand has nothing left to do and returns the life's outcome.
+// outcome waits until errand has nothing left to do and returns the outcome of the demo's life.
 func (l *life) outcome(ctx context.Context) (outcome, error) {
+	return l.outcomeWith(ctx, func(o *outcome, t *state.Task) {
+		o.ofTask(t)
+		o.ofAgents(t)
+		o.Wrong = append(o.Wrong, chargeErrors(t, l.faults())...)
+		o.Wrong = append(o.Wrong, billErrors(t, l.world.Model.Requests(), l.faults(), l.lostAnswers())...)
+	})
+}
+
+// outcomeWith waits until errand has nothing left to do and returns a life's outcome, with what read finds in its task.
+func (l *life) outcomeWith(ctx context.Context, read func(*outcome, *state.Task)) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := l.settle(ctx); err != nil {
@@ -49,9 +59,7 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 		return outcome{}, fmt.Errorf("got %d tasks, want 1", len(tasks))
 	}
 	o := outcome{}
-	o.ofTask(tasks[0])
-	o.Wrong = append(o.Wrong, chargeErrors(tasks[0], l.faults())...)
-	o.Wrong = append(o.Wrong, billErrors(tasks[0], l.world.Model.Requests(), l.faults(), l.lostAnswers())...)
+	read(&o, tasks[0])
 	if err := o.ofGitHub(l, repo); err != nil {
 		return o, err
 	}
@@ -88,6 +96,16 @@ func (o *outcome) ofTask(t *state.Task) {
 	for _, r := range t.Runs {
 		o.Runs = append(o.Runs, fmt.Sprintf("%s %s %s", r.Kind, r.State, r.Status))
 	}
+	if t.VM != nil {
+		o.Wrong = append(o.Wrong, "the ended task has VM "+t.VM.Name)
+	}
+	if t.Run != nil {
+		o.Wrong = append(o.Wrong, "the ended task has run "+t.Run.ID)
+	}
+}
+
+// ofAgents reads the agent's calls of errand's tools, and the approval of its plan, from the store.
+func (o *outcome) ofAgents(t *state.Task) {
 	for _, n := range t.Notes {
 		o.Said = append(o.Said, fmt.Sprintf("%s: %s", n.Kind, n.Text))
 	}
@@ -96,12 +114,6 @@ func (o *outcome) ofTask(t *state.Task) {
 	}
 	if len(o.Said) != 2 {
 		o.Wrong = append(o.Wrong, fmt.Sprintf("the agent made two tool calls, but stored are %q", o.Said))
-	}
-	if t.VM != nil {
-		o.Wrong = append(o.Wrong, "the ended task has VM "+t.VM.Name)
-	}
-	if t.Run != nil {
-		o.Wrong = append(o.Wrong, "the ended task has run "+t.Run.ID)
 	}
 	if a := t.Approval; a == nil || a.By.Login != demo.Maintainer || a.Kind != state.PlanThorough {
 		o.Wrong = append(o.Wrong, fmt.Sprintf("unexpected effective approval %+v", a))
