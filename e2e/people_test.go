@@ -48,6 +48,7 @@ func acts() map[string]act {
 		"profile":        func(p *performer, a []string) error { return p.SetName(p.text(a, 0)) },
 		"review":         review, "approve-pr": func(p *performer, a []string) error { return review(p, []string{"pr", "APPROVE"}) },
 		"reply":         reply,
+		"resolve":       resolve,
 		"merge":         func(p *performer, a []string) error { return p.Merge(p.s.full, p.number(a, 0), simgithub.Merge{}) },
 		"push":          push,
 		"delete-branch": func(p *performer, a []string) error { return p.DeleteBranch(p.s.full, p.s.branch(a[0])) },
@@ -321,18 +322,36 @@ func review(p *performer, a []string) error {
 	return err
 }
 
-// reply answers in the N-th thread of the pull request: reply N TEXT.
-func reply(p *performer, a []string) error {
-	n, err := strconv.Atoi(a[0])
+// thread returns the N-th thread of the pull request.
+func (p *performer) thread(n string) (pr int, id int64, err error) {
+	pr = p.number([]string{"pr"}, 0)
+	i, err := strconv.Atoi(n)
+	if err != nil {
+		return 0, 0, err
+	}
+	threads := p.s.repo().Issues[pr].Pull.Threads
+	if i < 1 || i > len(threads) {
+		return 0, 0, fmt.Errorf("got %d threads, want more", len(threads))
+	}
+	return pr, threads[i-1].ID, nil
+}
+
+// resolve resolves the N-th thread of the pull request: resolve N.
+func resolve(p *performer, a []string) error {
+	pr, id, err := p.thread(a[0])
 	if err != nil {
 		return err
 	}
-	pr := p.number([]string{"pr"}, 0)
-	threads := p.s.repo().Issues[pr].Pull.Threads
-	if n < 1 || n > len(threads) {
-		return fmt.Errorf("got %d threads, want more", len(threads))
+	return p.ResolveThread(p.s.full, pr, id, true)
+}
+
+// reply answers in the N-th thread of the pull request: reply N TEXT.
+func reply(p *performer, a []string) error {
+	pr, id, err := p.thread(a[0])
+	if err != nil {
+		return err
 	}
-	_, err = p.ReplyToThread(p.s.full, pr, threads[n-1].ID, p.text(a, 1))
+	_, err = p.ReplyToThread(p.s.full, pr, id, p.text(a, 1))
 	return err
 }
 
