@@ -2,6 +2,7 @@ package walk
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/errand-bot/errand/internal/watch"
@@ -106,7 +107,7 @@ func (m *model) lists(number int, what string, since time.Time) {
 		m.looked(s.cur, s.cur.issue)
 	}
 	from := m.window(conversation{number, what})
-	if what == "comments" && since.After(from) {
+	if what == "comments" && since.After(from) && m.isFollowed(number) {
 		m.w.fatalf("window: the %s of #%d are read since %s, but their last successful read, or the beginning of the task, was at %s", what, number, since.Sub(began()), from.Sub(began()))
 	}
 }
@@ -123,6 +124,14 @@ func (m *model) window(c conversation) time.Time {
 		}
 	}
 	return from
+}
+
+// isFollowed reports whether a number is that of a task's issue or pull request. A task may begin again without its pull request
+// while a sweep compares it.
+func (m *model) isFollowed(number int) bool {
+	return slices.ContainsFunc(m.w.tasks(), func(t *state.Task) bool {
+		return t.Key.Issue == number || t.PR != nil && t.PR.Number == number
+	})
 }
 
 // listed records that a call has returned the current state of a conversation.
@@ -155,6 +164,9 @@ func (m *model) glanced(next *glance) {
 
 // looked counts a read of a conversation as successful. A skipped conversation must have nothing new.
 func (m *model) looked(g *glance, number int) {
+	if !m.isFollowed(number) {
+		return
+	}
 	for _, c := range m.conversations(number) {
 		at, ok := g.listed[c]
 		if !ok {
