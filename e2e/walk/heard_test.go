@@ -73,7 +73,7 @@ func (m *model) taken(o *word, t *state.Task) bool {
 	switch {
 	case t == nil || t.Gen != o.life || t.Ended(): // its addressee no longer exists
 		return true
-	case o.by.lost.After(o.at): // errand checks the permission at the time of its request
+	case !o.by.lost.Before(o.at): // errand checks the permission at the time of its request
 		return true
 	case o.said == nil:
 		return t.HasSeen(fmt.Sprintf("review-event:%d", o.review))
