@@ -144,8 +144,8 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(g.Fault(f))
 }
 
-// repoCmd is repo privatize | publicize | rename NAME | transfer OWNER [without-app] | add NAME | add-uninstalled NAME | use NAME | remove | restore |
-// uninstall | install | suspend | unsuspend | grant NAME=LEVEL … | expire-tokens.
+// repoCmd is repo privatize | publicize | rename NAME | transfer OWNER [without-app] | add NAME | add-uninstalled NAME |
+// use NAME | remove | restore | uninstall | install | suspend | unsuspend | grant NAME=LEVEL … | expire-tokens.
 func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	g := s.w.GitHub
@@ -172,7 +172,10 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 			files[args[2]] = ts.ReadFile(args[3])
 		}
 		private := args[0] == "add-private"
-		r, err := g.SeedRepo(simgithub.RepoSeed{Owner: demo.Owner, Name: args[1], Private: private, NotInstalled: args[0] == "add-uninstalled", Files: files, Collaborators: s.repo().Collaborators})
+		r, err := g.SeedRepo(simgithub.RepoSeed{
+			Owner: demo.Owner, Name: args[1], Private: private, NotInstalled: args[0] == "add-uninstalled", Files: files,
+			Collaborators: s.repo().Collaborators,
+		})
 		ts.Check(err)
 		if private {
 			_, err = g.Install(r.FullName())

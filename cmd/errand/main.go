@@ -66,7 +66,9 @@ func run(ctx context.Context, w world) int {
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errUsage{err} })
-	root.AddCommand(serveCommand(w), checkCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w))
+	root.AddCommand(
+		serveCommand(w), checkCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
+	)
 	err := root.ExecuteContext(ctx)
 	var usage errUsage
 	switch {

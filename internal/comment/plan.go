@@ -115,7 +115,8 @@ func (p post) approval(plan *state.Plan) string {
 		strings.Join(boxes, "\n"),
 		how+" "+next,
 		signOff(p.t, plan),
-		"Add conditions with "+p.v.say("approve "+plan.Short()+" with: …")+". To request a change or ask a question, write a comment: the agent makes a new revision or answers.",
+		"Add conditions with "+p.v.say("approve "+plan.Short()+" with: …")+
+			". To request a change or ask a question, write a comment: the agent makes a new revision or answers.",
 		"<sub>People with write access can approve. Only the newest revision counts, and only as posted: if somebody edits this comment or the issue, a new revision is needed.</sub>",
 	)
 }

@@ -83,7 +83,8 @@ func (s *Sweeper) triggerOf(ctx context.Context, p place, i forge.Issue) (foundT
 			return foundTrigger{}, fmt.Errorf("find who triggered %s#%d: %w", p.repo.FullName(), i.Number, err)
 		}
 	}
-	return foundTrigger{}, refuse("nobody is known who set errand's label or assignee on %s#%d: set it now, or mention errand there in a comment", p.repo.FullName(), i.Number)
+	return foundTrigger{}, refuse("nobody is known who set errand's label or assignee on %s#%d: set it now, or mention errand there in a comment",
+		p.repo.FullName(), i.Number)
 }
 
 // adopt reports a trigger as if it had been set now.
@@ -94,7 +95,8 @@ func (s *Sweeper) adopt(ctx context.Context, p place, i forge.Issue, f foundTrig
 			return fmt.Errorf("read the permission of @%s: %w", f.by.Login, err)
 		}
 		if !permission.CanWrite() {
-			return refuse("@%s, who %s %s#%d, has no write access there: a person with write access has to set it again, or mention errand there in a comment",
+			return refuse("@%s, who %s %s#%d, has no write access there: "+
+				"a person with write access has to set it again, or mention errand there in a comment",
 				f.by.Login, f.kind.action, p.repo.FullName(), i.Number)
 		}
 	}

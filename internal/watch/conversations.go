@@ -147,7 +147,8 @@ func (s *Sweeper) insertWebhook(ctx context.Context, t *state.Task, w lostWebhoo
 
 func repoJSON(r state.Repo) map[string]any {
 	return map[string]any{
-		"id": r.ID, "name": r.Name, "full_name": r.FullName(), "owner": map[string]any{"login": r.Owner}, "default_branch": r.DefaultBranch, "private": r.Private, "html_url": r.URL,
+		"id": r.ID, "name": r.Name, "full_name": r.FullName(), "owner": map[string]any{"login": r.Owner},
+		"default_branch": r.DefaultBranch, "private": r.Private, "html_url": r.URL,
 	}
 }
 

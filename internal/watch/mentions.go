@@ -67,9 +67,11 @@ func (s *Sweeper) storeLostMention(ctx context.Context, p place, i forge.Issue) 
 		return nil
 	}
 	issue := issueJSON(i)
-	issue["number"], issue["created_at"], issue["updated_at"] = i.Number, i.CreatedAt.UTC().Format(time.RFC3339), i.UpdatedAt.UTC().Format(time.RFC3339)
+	issue["number"] = i.Number
+	issue["created_at"], issue["updated_at"] = i.CreatedAt.UTC().Format(time.RFC3339), i.UpdatedAt.UTC().Format(time.RFC3339)
 	payload, err := json.Marshal(map[string]any{
-		"action": "opened", "issue": issue, "sender": personJSON(i.Author), "installation": map[string]any{"id": p.installation}, "repository": repoJSON(p.repo),
+		"action": "opened", "issue": issue, "sender": personJSON(i.Author),
+		"installation": map[string]any{"id": p.installation}, "repository": repoJSON(p.repo),
 	})
 	if err != nil {
 		return fmt.Errorf("store a webhook: %w", err)
@@ -77,6 +79,7 @@ func (s *Sweeper) storeLostMention(ctx context.Context, p place, i forge.Issue) 
 	if err := s.cfg.Inbox.Insert(ctx, guid, "issues", payload); err != nil {
 		return err
 	}
-	s.cfg.Log.Info().Str("repository", p.repo.FullName()).Int("issue", i.Number).Str("by", i.Author.Login).Msg("found a mention whose webhook was lost")
+	s.cfg.Log.Info().Str("repository", p.repo.FullName()).Int("issue", i.Number).Str("by", i.Author.Login).
+		Msg("found a mention whose webhook was lost")
 	return nil
 }

@@ -65,8 +65,9 @@ var commandRows = []Row{
 	},
 	{
 		From: anyPhase, On: event.KindCommented,
-		If: "a mention in the issue's text that was removed before it was read", when: all(isIssueText, func(c *change) bool { return c.e.Comment().Withdrawn != "" }),
-		To: same, do: func(*change) {},
+		If:   "a mention in the issue's text that was removed before it was read",
+		when: func(c *change) bool { return isIssueText(c) && c.e.Comment().Withdrawn != "" },
+		To:   same, do: func(*change) {},
 		Doc: "none",
 	},
 	{
