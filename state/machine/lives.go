@@ -113,7 +113,7 @@ func expireClosed(c *change) {
 		c.scheduleDue(state.DueParked, "", at)
 		return
 	}
-	c.cancel(fmt.Sprintf("pull request #%d stayed closed for %s", c.t.PR.Number, state.FormatDuration(c.p.KeepAsleep)))
+	c.cancel(fmt.Sprintf("pull request #%d stayed closed for %s", c.t.PR.Number, state.DurationText(c.p.KeepAsleep)))
 }
 
 // requestReopening enqueues reopening the closed pull request, once.
