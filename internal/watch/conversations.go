@@ -15,8 +15,11 @@ import (
 const readOverlap = 2 * time.Minute
 
 // readTimes holds when the conversations of a task were last read. The pull request may become known later than the
-// issue.
-type readTimes struct{ issue, pull time.Time }
+// issue, and a task that begins again gets another one.
+type readTimes struct {
+	issue, pull time.Time
+	number      int // of the pull request
+}
 
 // readSince returns the time from which comments in a conversation are read: the last read, or at first the start of
 // the task, limited to the time for which deliveries are kept.
@@ -54,6 +57,9 @@ func (s *Sweeper) storeLostConversation(ctx context.Context, t *state.Task, i fo
 	s.lastRead[t.Key] = last
 	if pr == nil {
 		return nil
+	}
+	if last.number != pr.Number {
+		last.number, last.pull = pr.Number, time.Time{}
 	}
 	if since := s.readSince(t, last.pull); !pr.UpdatedAt.Before(since) {
 		if err := s.storeLostComments(ctx, t, i, pr.Number, since, true); err != nil {
