@@ -157,8 +157,6 @@ func (j encoder) event(i *Issue, e *Event) obj {
 		o["lock_reason"] = orNull(e.LockReason)
 	case "review_requested", "review_request_removed":
 		o["review_requester"], o["requested_reviewer"] = j.user(e.Actor), j.user(e.Reviewer)
-	case "closed":
-		o["state_reason"] = orNull(i.StateReason)
 	}
 	return o
 }

@@ -70,7 +70,11 @@ func (j encoder) timeline(i *Issue) []obj {
 
 func (j encoder) timelineEvent(i *Issue, e *Event) obj {
 	if e.Event != "cross-referenced" {
-		return j.event(i, e)
+		o := j.event(i, e)
+		if e.Event == "closed" {
+			o["state_reason"] = orNull(i.StateReason)
+		}
+		return o
 	}
 	o := obj{
 		"event": e.Event, "actor": j.user(e.Actor), "created_at": stamp(e.CreatedAt), "updated_at": stamp(e.CreatedAt),
