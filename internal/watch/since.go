@@ -41,10 +41,13 @@ func (s *Sweeper) watch(ctx context.Context, places map[int64]place, complete bo
 		next.Repos[id] = s.watchTimesOf(id)
 	}
 	s.forgetOld(next.Repos)
-	if next.Listed == s.since.Listed && maps.EqualFunc(next.Repos, s.since.Repos, maps.Equal) {
+	if s.sinceStored && next.Listed == s.since.Listed && maps.EqualFunc(next.Repos, s.since.Repos, maps.Equal) {
 		return nil
 	}
-	return s.storeWatchTimes(ctx, next)
+	if err := s.storeWatchTimes(ctx, next); err != nil {
+		s.cfg.Log.Warn().Err(err).Msg("failed to store since when repositories are watched; the next sweep tries again")
+	}
+	return ctx.Err()
 }
 
 // watchTimesOf returns since when a repository is watched for the configured triggers. A trigger that is new in a known repository
@@ -72,7 +75,7 @@ func (s *Sweeper) watchTimesOf(repo int64) map[string]time.Time {
 	return times
 }
 
-// readWatchTimes reads the times from the store if necessary. At errand's first start it stores the beginning.
+// readWatchTimes reads the times from the store if necessary. At errand's first start it begins now.
 func (s *Sweeper) readWatchTimes(ctx context.Context) error {
 	if s.since != nil {
 		return nil
@@ -81,18 +84,19 @@ func (s *Sweeper) readWatchTimes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read since when repositories are watched: %w", err)
 	}
-	if data == nil {
-		return s.storeWatchTimes(ctx, watchTimes{First: s.started.UTC()})
+	times := watchTimes{First: s.started.UTC()}
+	if data != nil {
+		if err := json.Unmarshal(data, &times); err != nil {
+			return fmt.Errorf("read since when repositories are watched: %w", err)
+		}
 	}
-	var times watchTimes
-	if err := json.Unmarshal(data, &times); err != nil {
-		return fmt.Errorf("read since when repositories are watched: %w", err)
-	}
-	s.since = &times
+	s.since, s.sinceStored = &times, data != nil
 	return nil
 }
 
+// storeWatchTimes replaces the times, also if they cannot be stored.
 func (s *Sweeper) storeWatchTimes(ctx context.Context, times watchTimes) error {
+	s.since, s.sinceStored = &times, false
 	data, err := json.Marshal(times)
 	if err == nil {
 		err = s.cfg.Store.SetFact(ctx, watchFact, data)
@@ -100,7 +104,7 @@ func (s *Sweeper) storeWatchTimes(ctx context.Context, times watchTimes) error {
 	if err != nil {
 		return fmt.Errorf("store since when repositories are watched: %w", err)
 	}
-	s.since = &times
+	s.sinceStored = true
 	return nil
 }
 

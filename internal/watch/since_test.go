@@ -1,6 +1,8 @@
 package watch_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +135,48 @@ func TestOldTriggersAreListed(t *testing.T) {
 				t.Errorf("listed (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// refusingStore refuses to store some facts.
+type refusingStore struct {
+	*storeWorld
+	left int
+}
+
+func (r *refusingStore) SetFact(ctx context.Context, name string, data []byte) error {
+	if r.left--; r.left >= 0 {
+		return errors.New("no space left on device")
+	}
+	return r.storeWorld.SetFact(ctx, name, data)
+}
+
+// TestSweepContinuesWithoutStoredTimes: while the times cannot be stored, sweeps find old and new triggers all the same, and the
+// next sweep stores the times of the first.
+func TestSweepContinuesWithoutStoredTimes(t *testing.T) {
+	t.Parallel()
+	l := newSweepWorld(t)
+	l.issue()
+	check(t, l.ada.AddLabels(full, 1, "errand"))
+	l.passes(time.Minute)
+	refusing := &refusingStore{l.storeWorld, 1}
+	l.restart(func(c *watch.SweeperConfig) { c.Store = refusing })
+	for range 2 {
+		check(t, l.sweeper.SweepState(t.Context()))
+		if got := l.unstarted(); len(got) != 1 {
+			t.Fatalf("listed %q", got)
+		}
+	}
+	if refusing.left >= 0 {
+		t.Fatal("nothing was refused")
+	}
+	l.passes(time.Minute)
+	l.issue()
+	check(t, l.sim.As("bob").AddLabels(full, 2, "errand"))
+	l.passes(time.Hour)
+	l.restart()
+	if diff := cmp.Diff([]string{"triggered label by bob"}, l.kinds()); diff != "" {
+		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 }
 

@@ -75,6 +75,8 @@ type Sweeper struct {
 	cfg     SweeperConfig
 	started time.Time
 	since   *watchTimes // nil until it is read from the store
+	// sinceStored reports that the store has since.
+	sinceStored bool
 	// mentionsRead holds when new issues of a repository were last read. It is lost at a restart.
 	mentionsRead map[int64]time.Time
 	// unreachableSince holds since when issues have been unreadable. It is lost at a restart.
