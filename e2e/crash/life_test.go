@@ -159,7 +159,7 @@ func live(ctx context.Context, t testing.TB, s *script) (o outcome, err error) {
 	return o, err
 }
 
-// plot is what people do in a life, until its outcome.
+// plot plays the actions of people in a life, until its outcome.
 type plot func(context.Context, *life) (outcome, error)
 
 // demoLife is the demo's life, from the opening of an issue to the merge.

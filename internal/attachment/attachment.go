@@ -1,10 +1,10 @@
 // Package attachment finds the files that people attach to texts on GitHub, and downloads them.
 //
 // Texts come from strangers, and so do the files. A download goes only to GitHub's own hosts for attachments, also after a
-// redirect, and carries no token: what is readable only with a session stays unread. Its time and size are bounded, and
-// the kind of a file is decided by its content.
+// redirect, and carries no token, so files that require a session are not read. Downloads have limits on time and size, and
+// the content of a file determines its type.
 //
-// Start with Client.Find and Client.Fetch.
+// Start here: [Client.Find] and [Client.Fetch].
 package attachment
 
 import (
@@ -107,7 +107,7 @@ const (
 	maxAddress   = 8192 // characters of an address
 )
 
-// address matches what may be an address in Markdown or HTML.
+// address matches possible addresses in Markdown or HTML.
 var address = regexp.MustCompile("https?://[^\\s\"'<>()\\[\\]{}\\\\^|`]+")
 
 // Find returns the attachments in a text in Markdown, or in HTML without its entities, in the order of their first appearance: one for each ID. Of

@@ -79,7 +79,7 @@ func TestNewRefusesOtherAddresses(t *testing.T) {
 	}
 }
 
-// FuzzFind: whatever a text contains, attachments are at GitHub's hosts, and their IDs are safe as names of files.
+// FuzzFind checks that every attachment found in a text has an address at one of GitHub's hosts, and an ID that is a safe file name.
 func FuzzFind(f *testing.F) {
 	for _, text := range []string{
 		"![x](https://github.com/user-attachments/assets/" + one + ")", "https://github.com/user-attachments/files/12/%2e%2e", "https://github.com/user-attachments/files/1/.b",

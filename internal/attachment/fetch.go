@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Limits of what errand downloads.
+// Limits of downloads.
 const (
 	MaxFiles = 10      // at a time
 	MaxBytes = 5 << 20 // of one file

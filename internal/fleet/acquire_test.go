@@ -217,8 +217,8 @@ func TestFirstContact(t *testing.T) {
 	}
 }
 
-// TestNetworkIsClosedBeforeUse: nobody gets a VM before the provider has restricted its network, and the first boot has
-// finished before.
+// TestNetworkIsClosedBeforeUse: Acquire returns a VM only after its first boot has finished and the provider has then
+// restricted its network.
 func TestNetworkIsClosedBeforeUse(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -17,11 +17,10 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// TestPruneArchives: files of a dead process that no task refers to are deleted once no process can be about to refer
-// to them.
-func TestPruneArchives(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
+// newArchive returns a new folder with an archive and a store.
+func newArchive(t *testing.T) (dir string, files *archive.Dir, st *store.Store) {
+	t.Helper()
+	dir = t.TempDir()
 	files, err := archive.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -31,10 +30,18 @@ func TestPruneArchives(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	st, err := store.Open(t.Context(), db, store.Options{Now: time.Now, Policy: machine.DefaultPolicy()})
+	st, err = store.Open(t.Context(), db, store.Options{Now: time.Now, Policy: machine.DefaultPolicy()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dir, files, st
+}
+
+// TestPruneArchives: files of a dead process that no task refers to are deleted once no process can be about to refer
+// to them.
+func TestPruneArchives(t *testing.T) {
+	t.Parallel()
+	dir, files, st := newArchive(t)
 	key := state.TaskKey{Repo: 7, Issue: 1}
 	for _, e := range []event.Event{
 		{Task: key, By: state.Person{ID: 1, Login: "ada"}, Permission: state.PermissionWrite, Via: "assigned", Repo: &state.Repo{ID: 7, Owner: "o", Name: "r"}, Payload: event.Triggered{Issue: &state.Issue{Title: "x"}}},
@@ -68,20 +75,7 @@ func TestPruneArchives(t *testing.T) {
 // TestPruneAttachments: attachments go with their task, a while after its end, and those that no task uses go at once.
 func TestPruneAttachments(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	files, err := archive.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := boltkv.Open(filepath.Join(dir, "errand.db"), boltkv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	st, err := store.Open(t.Context(), db, store.Options{Now: time.Now, Policy: machine.DefaultPolicy()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, files, st := newArchive(t)
 	key := state.TaskKey{Repo: 7, Issue: 1}
 	apply := func(e event.Event) {
 		t.Helper()

@@ -19,8 +19,8 @@ const watchFact = "triggers-since"
 // mentionName is the name of mentions in issues' texts in watchTimes; see triggerKind.name for the others.
 const mentionName = string(state.TriggerMention)
 
-// watchTimes holds since when errand has watched repositories for triggers. What is older was not meant for errand as it is
-// configured now: it starts nothing by itself.
+// watchTimes holds the times at which errand began to watch repositories for triggers. An older trigger was not set for errand as
+// it is configured now, and does not start a task.
 type watchTimes struct {
 	First  time.Time                      `json:"first"`  // when errand first ran
 	Listed bool                           `json:"listed"` // all repositories have been listed since

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
-// An update writes all of its keys or none, and watchers of their prefix are told.
+// An update writes either all of its keys or none, and notifies the watchers of their prefix.
 func ExampleUpdate() {
 	dir, err := os.MkdirTemp("", "kv")
 	if err != nil {

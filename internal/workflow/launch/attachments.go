@@ -113,7 +113,7 @@ type attachmentReader struct {
 	left  int // further downloads
 }
 
-// read returns what is known of an attachment, or else downloads and stores it.
+// read returns a known attachment, or downloads and stores it.
 func (r *attachmentReader) read(ctx context.Context, ref attachment.Ref, at forge.TextRef) state.Attachment {
 	for _, a := range slices.Concat(r.w.Task.Attachments, r.added) {
 		if a.ID == ref.ID {

@@ -95,7 +95,7 @@ func TestLaunchReadsAttachments(t *testing.T) {
 	}
 }
 
-// TestUnreadAttachmentsAreNamed: whatever keeps a file from being read, the run starts, and its prompt says so.
+// TestUnreadAttachmentsAreNamed: if a file cannot be read, for any reason, the run starts and its prompt gives the reason.
 func TestUnreadAttachmentsAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
