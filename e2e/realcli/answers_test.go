@@ -31,7 +31,7 @@ func TestHeavyAnswers(t *testing.T) {
 		for size, n := range map[string]int{"39 KB": 39_000, "1 MB": 1_000_000, "6 MB": 6_000_000} {
 			t.Run(name+"/"+size, func(t *testing.T) {
 				t.Parallel()
-				var path string
+				p, path := p, ""
 				if name == "gemini" {
 					path, p = geminiProgram(t)
 				} else {

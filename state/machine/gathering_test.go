@@ -361,8 +361,9 @@ func TestReviewRemarksStartNoRound(t *testing.T) {
 				t.Parallel()
 				l := newLife(t)
 				l.toPR()
-				c.review.ID = 7
-				l.do(event.Event{By: by, Permission: state.PermissionWrite, Payload: event.Reviewed{Review: c.review}})
+				review := c.review
+				review.ID = 7
+				l.do(event.Event{By: by, Permission: state.PermissionWrite, Payload: event.Reviewed{Review: review}})
 				l.want(state.PhasePROpen, state.JobGather)
 				l.do(event.Event{Payload: event.Gathered{}})
 				if got := l.task.Phase == state.PhaseAddressingReview; got != c.want {
