@@ -113,10 +113,11 @@ type attachmentReader struct {
 	left  int // further downloads
 }
 
-// read returns a known attachment, or downloads and stores it.
+// read returns a known attachment, whose copy it restores if necessary, or downloads and stores a new one.
 func (r *attachmentReader) read(ctx context.Context, ref attachment.Ref, at forge.TextRef) state.Attachment {
 	for _, a := range slices.Concat(r.w.Task.Attachments, r.added) {
 		if a.ID == ref.ID {
+			r.restore(ctx, a, ref, at)
 			return a
 		}
 	}
@@ -140,6 +141,28 @@ func (r *attachmentReader) read(ctx context.Context, ref attachment.Ref, at forg
 	}
 	r.added = append(r.added, a)
 	return a
+}
+
+// restore downloads a known attachment again if errand's copy of it is lost or damaged. If GitHub now serves another content,
+// that is stored under its own digest and never used.
+func (r *attachmentReader) restore(ctx context.Context, a state.Attachment, ref attachment.Ref, at forge.TextRef) {
+	if a.SHA256 == "" || r.left == 0 {
+		return
+	}
+	files, task := r.steps.Files, archiveName(r.w.Task)
+	_, err := files.LoadAttachment(task, a.SHA256, attachment.MaxBytes)
+	if err == nil {
+		return
+	}
+	r.w.Log.Warn().Err(err).Msg("failed to read a stored attachment, downloading it again")
+	r.left--
+	file, reason := r.fetch(ctx, ref, at)
+	if reason != "" {
+		return // it is listed as lost
+	}
+	if _, err := files.SaveAttachment(task, file.Content); err != nil {
+		r.w.Log.Warn().Err(err).Msg("failed to store an attachment")
+	}
 }
 
 func (r *attachmentReader) fetch(ctx context.Context, ref attachment.Ref, at forge.TextRef) (attachment.File, string) {

@@ -176,8 +176,9 @@ func TestOnlyVisibleTextsHaveAttachments(t *testing.T) {
 	}
 }
 
-// TestLostAttachmentIsNamed: errand's copy may be damaged; a VM that takes no file delays the run.
-func TestLostAttachmentIsNamed(t *testing.T) {
+// TestLostAttachmentIsRestored: a lost copy is downloaded again if GitHub still serves the same content, and listed as lost
+// otherwise. A VM that takes no file delays the run.
+func TestLostAttachmentIsRestored(t *testing.T) {
 	t.Parallel()
 	w := withAttachments(t)
 	setBody(w, "See ![a]("+attach(w, "ada", "a.png", png)+").")
@@ -187,13 +188,29 @@ func TestLostAttachmentIsNamed(t *testing.T) {
 		t.Errorf("error %v, started %d", err, len(w.Host.Started))
 	}
 	delete(w.Host.Errs, "Put")
-	l := w.Launched()
-	w.Task.Attachments = l.Attachments
+	w.Task.Attachments = w.Launched().Attachments
+	// The copy is deleted: it is downloaded again.
+	stored, err := w.Files.Attachments()
+	workflowtest.Check(t, err)
+	for _, f := range stored {
+		workflowtest.Check(t, w.Files.DeleteAttachment(f.Ref))
+	}
+	launchAgain := func(kind state.RunKind) {
+		w.EndRun(state.RunSucceeded, "")
+		workflowtest.Check(t, os.RemoveAll(filepath.Join(filepath.Dir(w.Host.Dir), "attachments")))
+		w.Launching(kind)
+		if l := w.Launched(); len(l.Attachments) != 0 {
+			t.Errorf("new attachments %v, want none", l.Attachments)
+		}
+	}
+	launchAgain(state.RunPlan)
+	if again, _ := w.Files.Attachments(); len(again) != 1 || len(placed(w)) != 1 || strings.Contains(w.Prompt(), "unread") {
+		t.Errorf("stored %v, placed %v, prompt:\n%s", again, placed(w), w.Prompt())
+	}
+	// GitHub serves another content than was read at first, as a lost copy's digest shows.
 	w.Task.Attachments[0].SHA256 = strings.Repeat("0", 64)
-	w.EndRun(state.RunSucceeded, "")
-	w.Launching(state.RunPlan)
-	w.Launched()
-	if !strings.Contains(w.Prompt(), "unread, because errand's copy of it was lost") {
-		t.Errorf("prompt:\n%s", w.Prompt())
+	launchAgain(state.RunPlan)
+	if got := placed(w); len(got) != 0 || !strings.Contains(w.Prompt(), "unread, because errand's copy of it was lost") {
+		t.Errorf("placed %v, prompt:\n%s", got, w.Prompt())
 	}
 }
