@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -91,6 +92,7 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"kept":      kept,
 		"made":      issuesMade,
 		"notes":     notes,
+		"watched":   watched,
 	}
 }
 
@@ -295,6 +297,22 @@ func minimized(o seen, want string) (string, bool) {
 		}
 	}
 	return count(n, want)
+}
+
+// watched returns whether a sweep has stored since when errand watches the story's repository.
+func watched(o seen, want string) (string, bool) {
+	data, err := o.s.w.Server.Store().Fact(context.Background(), "triggers-since")
+	var times struct {
+		Repos map[int64]any `json:"repos"`
+	}
+	if err == nil && data != nil {
+		err = json.Unmarshal(data, &times)
+	}
+	if err != nil {
+		return err.Error(), false
+	}
+	_, ok := times.Repos[o.r.ID]
+	return strconv.FormatBool(ok), strconv.FormatBool(ok) == want
 }
 
 // gate reports whether a model call is waiting at a gate.

@@ -145,7 +145,7 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // repoCmd is repo privatize | publicize | rename NAME | transfer OWNER [without-app] | add NAME | add-uninstalled NAME |
-// use NAME [ISSUE] | remove | restore | uninstall | install | suspend | unsuspend | grant NAME=LEVEL … | expire-tokens.
+// use NAME | remove | restore | uninstall | install | suspend | unsuspend | grant NAME=LEVEL … | expire-tokens.
 func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	g := s.w.GitHub
@@ -183,11 +183,6 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	case "use":
 		s.full = demo.Owner + "/" + args[1]
-		if len(args) > 2 {
-			var err error
-			s.issue, err = s.number(args[2])
-			ts.Check(err)
-		}
 	case "suspend", "unsuspend":
 		g.Suspend(demo.Owner, args[0] == "suspend")
 	case "grant":
