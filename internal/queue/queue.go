@@ -99,9 +99,14 @@ func New(cfg Config) *Queue {
 
 // Run runs jobs until ctx ends, then waits for the steps in flight, whose contexts end with ctx.
 func (q *Queue) Run(ctx context.Context) error {
-	if q.cfg.Exclusive { // before any lane claims a job
-		if _, err := q.cfg.Store.Rescue(ctx, q.cfg.Now().Add(24*time.Hour)); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("rescue jobs of a dead process: %w", err)
+	for q.cfg.Exclusive { // before any lane claims a job
+		_, err := q.cfg.Store.Rescue(ctx, q.cfg.Now().Add(24*time.Hour))
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		q.cfg.Log.Error().Err(err).Msg("failed to rescue the jobs of a dead process; retrying")
+		if clock.Sleep(ctx, q.cfg.Rescue) != nil {
+			break
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
