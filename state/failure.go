@@ -52,4 +52,11 @@ type End struct {
 	At     time.Time    `json:"at"`
 	// Acted is the time of the person's action that ended the task, by GitHub's clock; zero if it ended otherwise.
 	Acted time.Time `json:"acted,omitzero"`
+	// Phase and Step are where `retry` continues a canceled task until KeptUntil. They are empty for tasks that were not
+	// canceled, or were by an older version.
+	Phase     Phase     `json:"phase,omitempty"`
+	Step      JobKind   `json:"step,omitempty"`
+	KeptUntil time.Time `json:"kept_until,omitzero"`
+	// Saving is set until the work on the VM of a canceled task is saved, or is found to be lost.
+	Saving bool `json:"saving,omitempty"`
 }

@@ -57,7 +57,11 @@ const (
 	ReplyCommentEdited   = RejectedCommentEdited  // a comment was edited before it was read
 	ReplyEnded           = "ended"                // the task has ended; a message starts nothing
 	ReplyHowToApprove    = "how_to_approve"       // a comment such as "LGTM" approves nothing
+	ReplyRetryClosed     = "retry_closed"         // a canceled task does not continue while its issue is closed
 )
+
+// EndSaving is the reason of a comment of kind PostEnded that waits for the work of a canceled task to be saved.
+const EndSaving = "saving"
 
 // The reasons for a comment of kind PostWaiting; Post.Text has the details.
 const (

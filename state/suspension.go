@@ -9,7 +9,7 @@ import (
 
 // SuspendedWork is the saved work of a task, so that its VM could be deleted. A task with saved work and without a VM is
 // suspended. The work is kept until newer work replaces it, it was not needed for Policy.KeepAsleep, or the task ended
-// Policy.KeepAfterEnd ago.
+// Policy.KeepAfterEnd ago. A canceled task's work is saved in the same way, always as an archive.
 type SuspendedWork struct {
 	Mode   settings.SleepMode `json:"mode"`
 	Ref    string             `json:"ref"` // the name of the stored archive, or the ID of the provider's image
@@ -74,6 +74,32 @@ func (t *Task) WorkToRestore() *SuspendedWork {
 		return nil
 	}
 	return nil // no agent has worked in this life, so there is nothing to continue
+}
+
+// KeepsWork reports whether the task continues with the unpublished work of its last run: that is still on the VM, was saved from
+// it, or is a stored changeset.
+func (t *Task) KeepsWork() bool {
+	if w := t.Work; w != nil && w.Ref != "" {
+		return w.Head == "" || w.Head != t.Branch.Head
+	}
+	runs := t.Runs
+	if t.Run != nil {
+		runs = append(slices.Clone(runs), *t.Run)
+	}
+	for _, r := range slices.Backward(runs) {
+		if r.Kind == RunCheck || r.Started.IsZero() {
+			continue
+		}
+		onVM := t.VM != nil && t.VM.Contains(r.VM) && (!t.Ended() || t.End != nil && t.End.Saving)
+		return (r.Kind == RunImplement || r.Kind == RunReview) && (onVM || t.WorkToRestore() != nil)
+	}
+	return false
+}
+
+// CanResume reports whether `retry` continues a canceled task where it ended. A task that has a pull request continues with that
+// instead, if it can.
+func (t *Task) CanResume(now time.Time) bool {
+	return t.Phase == PhaseCancelled && t.PR == nil && t.End != nil && t.End.Phase != "" && now.Before(t.End.KeptUntil)
 }
 
 // HasIdleVM reports whether the task has a VM that it does not need at present: it waits for people, for a limit to end,

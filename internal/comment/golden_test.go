@@ -164,6 +164,7 @@ func failed(t *state.Task) {
 	t.Run, t.Resume = nil, state.PhaseImplementing
 	t.End = &state.End{Reason: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`", At: at(40)}
 	t.Saved = []state.SavedWork{{Run: "4", At: at(40), Reason: "out of turns"}}
+	t.Runs[2].VM = t.VM.Name
 	testLife{t}.phase(state.PhaseFailed, 40, "out of turns")
 }
 
@@ -196,9 +197,36 @@ func cancelled(t *state.Task) {
 // stopping makes the task one that was canceled during a run.
 func stopping(t *state.Task) {
 	implementing(t)
-	t.Run.State = state.RunStopping
-	t.End = &state.End{Reason: "@octocat canceled it", At: at(45)}
-	testLife{t}.phase(state.PhaseCancelled, 45, "@octocat canceled it")
+	t.Run.State, t.Run.VM = state.RunStopping, t.VM.Name
+	canceledIn(state.PhaseImplementing)(t)
+	t.End.Saving = true
+}
+
+// canceledIn cancels the task in a phase.
+func canceledIn(phase state.Phase) func(*state.Task) {
+	return func(t *state.Task) {
+		t.End = &state.End{Reason: "@octocat canceled it", At: at(45), Phase: phase, KeptUntil: at(45).Add(24 * time.Hour)}
+		testLife{t}.phase(state.PhaseCancelled, 45, "@octocat canceled it")
+	}
+}
+
+// lostWork makes the task one that was canceled when its VM could not be reached.
+func lostWork(t *state.Task) {
+	implementing(t)
+	t.Run, t.VM, t.Runs[2].VM = nil, nil, t.VM.Name
+	canceledIn(state.PhaseImplementing)(t)
+}
+
+// keptWork makes the task one whose work was saved when it was canceled.
+func keptWork(t *state.Task) {
+	lostWork(t)
+	t.Suspended = &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "a", VM: t.Runs[2].VM, At: at(45)}
+}
+
+// expired makes a canceled task one whose saved work was deleted.
+func expired(t *state.Task) {
+	lostWork(t)
+	t.End.KeptUntil = at(49)
 }
 
 // parked makes the task one with an idle, paid VM.

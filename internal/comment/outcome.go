@@ -187,7 +187,7 @@ func (p post) failed() string {
 	reason, hint = amounts(p.t, reason), amounts(p.t, hint)
 	s := addressed(p.By, "stopped while "+stoppedPhase(p.t)+": "+markdown.Sentence(markdown.Uncapitalize(reason)))
 	saved := ""
-	if len(p.t.Saved) > 0 && !strings.Contains(hint, "saved") {
+	if len(p.t.Saved) > 0 && p.t.KeepsWork() && !strings.Contains(hint, "saved") {
 		saved = "The work so far is saved."
 	}
 	return markdown.Paragraphs(
@@ -242,7 +242,7 @@ func (p post) ended() string {
 	if kept := p.remainingWork(); kept != "" {
 		first += " " + kept
 	}
-	if t.Phase == state.PhaseCancelled && p.remainingWork() != "" || t.End != nil && t.End.Class == state.ClassBack {
+	if t.Phase == state.PhaseCancelled && p.remainingWork() != "" || t.End != nil && t.End.Class == state.ClassBack || t.CanResume(p.v.Now) {
 		first += " " + p.howToGoOn()
 	}
 	return markdown.Paragraphs(first, markdown.Fold(effort(t), markdown.Paragraphs(totals(t, p.v), stepTotals(t), vmTotals(t, p.v))))
@@ -253,12 +253,36 @@ func (p post) howToGoOn() string {
 	pr := p.t.PR
 	switch {
 	case pr != nil && pr.State == state.PROpen:
-		return fmt.Sprintf("To continue with it, assign the issue again or write %s there; %s begins again without it.", p.v.say("plan"), p.v.say("restart"))
+		return fmt.Sprintf("To continue with it, write %s or assign the issue again; %s begins again without it.", p.v.say("retry"), p.v.say("restart"))
 	case pr != nil && pr.State == state.PRClosed && p.v.Now.Before(pr.KeptUntil):
-		return fmt.Sprintf("To reopen the pull request and continue, assign the issue again or write %s there before %s; %s begins again without it.",
-			p.v.say("plan"), p.v.clock(pr.KeptUntil), p.v.say("restart"))
+		return fmt.Sprintf("To reopen the pull request and continue, write %s or assign the issue again before %s; %s begins again without it.",
+			p.v.say("retry"), p.v.clock(pr.KeptUntil), p.v.say("restart"))
+	case p.t.CanResume(p.v.Now):
+		return fmt.Sprintf("Until %s, %s %s; %s starts a new task.", p.v.clock(p.t.End.KeptUntil), p.v.say("retry"), p.effectOfRetry(), p.v.say("plan"))
 	}
 	return p.v.say("plan") + " on the issue starts a new task."
+}
+
+// effectOfRetry describes what `retry` does with a canceled task that has no pull request.
+func (p post) effectOfRetry() string {
+	t := p.t
+	switch phase := t.End.Phase; {
+	case t.End.Saving:
+		return "continues from there, or begins this step again if the work cannot be saved"
+	case phase == state.PhaseAwaitingPublishApproval:
+		return "has the changes wait for approval again"
+	case phase.AwaitsPlan():
+		return "has the plan wait for approval again"
+	case phase == state.PhaseQueued:
+		return "begins again"
+	case !phase.Working() || phase == state.PhasePreliminaryPlanning || phase == state.PhasePlanning:
+		return "repeats the planning"
+	case t.KeepsWork():
+		return "continues from it, and " + p.v.say("retry fresh") + " begins this step again without it"
+	case t.Approval != nil && t.Approval.Hash != "":
+		return "implements the approved plan from the beginning, because no work was saved"
+	}
+	return "begins the implementation again, because no work was saved"
 }
 
 // remainingWork describes the remaining work of a canceled task.
@@ -269,10 +293,18 @@ func (p post) remainingWork() string {
 	}
 	var s []string
 	switch {
+	case t.End != nil && t.End.Saving:
+		s = append(s, "The agent's work is still being saved.")
 	case t.Run != nil && t.Run.State == state.RunStopping:
-		s = append(s, "The agent is being stopped. Unpublished changes are saved for a while on errand's host, where only the operator can get them.")
+		s = append(s, "The agent is being stopped.")
+	case t.KeepsWork() && (t.PR == nil || t.PR.InRound) && t.End != nil && p.v.Now.Before(t.End.KeptUntil):
+		until := ""
+		if !t.CanResume(p.v.Now) { // otherwise the next sentence tells it
+			until = " until " + p.v.clock(t.End.KeptUntil)
+		}
+		s = append(s, "The unpublished work is saved on errand's host"+until+".")
 	case len(t.Saved) > 0:
-		s = append(s, "Unpublished changes are saved for a while on errand's host, where only the operator can get them.")
+		s = append(s, "Unpublished commits are saved for a while on errand's host, where only the operator can get them.")
 	}
 	if t.Branch.Head != "" {
 		switch p.v.Branch {

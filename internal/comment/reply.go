@@ -37,7 +37,12 @@ func (p post) replyWords() string {
 		}
 		return fmt.Sprintf("There is no run to stop (phase: %s). %s ends the task.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyNothingToRetry:
-		if p.t.Ended() {
+		switch {
+		case p.t.CanResume(v.Now): // the command came before the end
+			return fmt.Sprintf("The task was canceled since. To continue it, write %s again.", v.say("retry"))
+		case p.t.Phase == state.PhaseCancelled && p.t.PR == nil && p.t.End != nil && !p.t.End.KeptUntil.IsZero():
+			return fmt.Sprintf("A canceled task can be retried as long as its work is kept, which was until %s. To start a new one, comment %s on the issue.", v.clock(p.t.End.KeptUntil), v.say("plan"))
+		case p.t.Ended():
 			return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 		}
 		return fmt.Sprintf("There is nothing to retry: %s. %s shows details.", words.PhaseClause(p.t.Phase), v.say("status"))
@@ -80,7 +85,13 @@ func (p post) replyWords() string {
 		return "A comment by " + name(p.By) + " was ignored: it was deleted or hidden before it was read."
 	case state.ReplyCommentEdited:
 		return "A comment by " + name(p.By) + " was ignored: it was edited before it was read, and commands in edited comments are not read. Write the command in a new comment."
+	case state.ReplyRetryClosed:
+		return fmt.Sprintf("The task does not continue while its issue is closed. Reopen the issue, then write %s again.", v.say("retry"))
 	case state.ReplyEnded:
+		if p.t.CanResume(v.Now) {
+			return fmt.Sprintf("This task has ended (%s). To continue it, write %s on the issue before %s. To start a new one, write %s there.",
+				words.Phase(p.t.Phase), v.say("retry"), v.clock(p.t.End.KeptUntil), v.say("plan"))
+		}
 		return fmt.Sprintf("This task has ended (%s). Comment %s on the issue to start a new one.", words.Phase(p.t.Phase), v.say("plan"))
 	case state.ReplyHowToApprove:
 		return fmt.Sprintf("The comment by %s approves nothing. To approve %s, give it a 👍, tick its box, or write %s.", name(p.By), p.linkToRevision(), p.approve())

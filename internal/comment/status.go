@@ -111,7 +111,11 @@ func awaited(t *state.Task, v View) string {
 		}
 		return waiting + act + " by " + who + ". " + endText(t, v)
 	case state.AwaitedEnd:
-		return strings.TrimSpace("The task has ended. " + endText(t, v))
+		s := strings.TrimSpace("The task has ended. " + endText(t, v))
+		if t.CanResume(v.Now) {
+			s += " Until " + v.clock(t.End.KeptUntil) + ", " + v.say("retry") + " continues it."
+		}
+		return s
 	}
 	return "Nothing for you to do right now. Comments are picked up at any time."
 }

@@ -110,5 +110,5 @@ func (p post) lastSaved() string {
 		return ""
 	}
 	last := p.t.Saved[n-1]
-	return fmt.Sprintf("The newest saved work is from %s: %s", p.v.clock(last.At), markdown.Sentence(last.Reason))
+	return fmt.Sprintf("The newest commits that were saved on errand's host, where only the operator can get them, are from %s: %s", p.v.clock(last.At), markdown.Sentence(last.Reason))
 }

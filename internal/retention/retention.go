@@ -52,7 +52,8 @@ const deliveryIDs = 8 * 24 * time.Hour
 // Clean deletes once what has outlived its retention. Failures are logged, and do not keep it from the rest.
 func (c *Cleaner) Clean(ctx context.Context) {
 	now := c.cfg.Now()
-	_, files := c.cfg.Archive.Prune(now.Add(-max(c.cfg.AfterEnd, c.cfg.Expire)), now.Add(-c.cfg.Transcripts))
+	// `retry` continues with the changeset of a task that waited, was canceled, and is not to be forgotten yet.
+	_, files := c.cfg.Archive.Prune(now.Add(-c.cfg.AfterEnd-c.cfg.Expire), now.Add(-c.cfg.Transcripts))
 	_, ids := c.cfg.Store.PruneTombstones(ctx, now.Add(-deliveryIDs))
 	_, tasks := c.cfg.Store.Prune(ctx, now.Add(-c.cfg.AfterEnd))
 	logs := c.cfg.Egress.Prune(now.Add(-c.cfg.Transcripts))

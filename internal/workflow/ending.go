@@ -11,7 +11,8 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// stop ends the active run and saves its commits. From a VM that cannot be reached, nothing is saved.
+// stop ends the active run and saves its work: that of a canceled task as an archive, which `retry` restores, any other, and work
+// that cannot be packed, as commits. From a VM that cannot be reached, nothing is saved.
 func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	e := event.Event{Run: w.Job.Run, Payload: event.WorkSaved{}}
 	t := w.Task
@@ -31,6 +32,17 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	}
 	if t.VM == nil || t.VM.Name != vm {
 		return e, nil // of an earlier life, or given up: there is nothing to read it against
+	}
+	if t.Ended() && t.End.Saving {
+		a, err := s.packed(ctx, w)
+		if err == nil {
+			e.Payload = event.WorkSaved{Archive: a}
+			return e, nil
+		}
+		if !unpackable(err) && w.Job.Try() < 3 && !runnerctl.Gone(err) {
+			return event.Event{}, fmt.Errorf("pack the work of run %s: %w", w.Job.Run, err)
+		}
+		w.Log.Warn().Err(err).Msg("failed to pack the work of a canceled task; saving its commits only")
 	}
 	cs, _, err := s.publish.ReadChangeset(ctx, w, workspace.Root(t))
 	if err != nil && w.Job.Try() < 3 && !runnerctl.Gone(err) {

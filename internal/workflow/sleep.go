@@ -93,6 +93,11 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Suspended
 	return &state.SuspendedWork{Mode: settings.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task), Head: w.Task.Branch.VMHead}, nil
 }
 
+// unpackable reports whether packing fails again, however often it is tried.
+func unpackable(err error) bool {
+	return errors.Is(err, pack.ErrTooLarge) || errors.Is(err, pack.ErrNoBase) || errors.Is(err, work.ErrNoRepository)
+}
+
 // notSaved returns the event of work that could not be saved. A VM that no longer exists is reported as such; one that
 // cannot be reached is tried again later; one that fails repeatedly is given up, and only its commits are saved.
 func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (event.Event, error) {
@@ -102,8 +107,7 @@ func (s *Steps) notSaved(ctx context.Context, w *step.Attempt, cause error) (eve
 	}
 	var said *remote.ExitError
 	large := errors.Is(cause, pack.ErrTooLarge)
-	never := large || errors.Is(cause, pack.ErrNoBase) || errors.Is(cause, work.ErrNoRepository)
-	if !never && (w.Job.Try() < maxPacks || !errors.As(cause, &said)) {
+	if !unpackable(cause) && (w.Job.Try() < maxPacks || !errors.As(cause, &said)) {
 		return event.Event{}, cause
 	}
 	w.Log.Warn().Err(cause).Msg("failed to save the work of an idle VM; giving it up")

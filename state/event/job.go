@@ -121,6 +121,8 @@ type (
 	// WorkSaved says that a stopped run has ended. Without Work.Ref it left no work.
 	WorkSaved struct {
 		Work state.SavedWork `json:"saved"`
+		// Archive is the complete work on the VM of a canceled task; nil if it could not be packed.
+		Archive *state.SuspendedWork `json:"archive,omitempty"`
 	}
 
 	// IssueCreated says that a proposed issue is on GitHub now.

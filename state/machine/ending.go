@@ -1,9 +1,11 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -62,13 +64,19 @@ func storeRepo(c *change) {
 // finish ends the task. Queued jobs are dropped; claimed ones find the task ended.
 func (c *change) finish(phase state.Phase, end state.End) {
 	end.At, end.Acted = c.e.Now, timeOfPersonsAction(c)
+	unsaved := unreadRun(c)
+	if phase == state.PhaseCancelled {
+		end.Phase, end.Step = resumption(c)
+		end.KeptUntil = c.e.Now.Add(c.p.KeepAfterEnd)
+		unsaved = unpublishedRun(c)
+	}
 	saveUnpublished(c, end.Reason)
 	noteRound(c)
-	unread := unreadRun(c)
 	stopping := c.t.Run != nil && c.t.Run.State == state.RunActive
 	if stopping {
+		end.Saving = phase == state.PhaseCancelled && !slices.Contains(planning, end.Phase)
 		c.stopRun(end.Reason)
-		c.t.Run.State = state.RunStopping
+		c.t.Run.State, c.t.Run.Message = state.RunStopping, end.Reason
 	} else if c.t.Run != nil {
 		c.dropRun(end.Reason)
 	}
@@ -78,15 +86,45 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	scheduleDeletion(c)
 	switch { // the VM is deleted when the work is saved
 	case stopping || c.t.VM == nil:
-	case unread != nil:
-		saveEndedRun(c, unread, end.Reason)
+	case unsaved != nil:
+		c.t.End.Saving = phase == state.PhaseCancelled
+		saveEndedRun(c, unsaved, end.Reason)
 	default:
 		c.releaseVM(state.VMEndReason(phase))
 	}
-	if !cannotComment(c.t) && c.t.Outcome != state.OutcomeReport {
-		onPR := c.t.PR != nil && c.t.PR.State != state.PRMerged // whoever merged it knows; the issue has the totals
-		c.enqueuePost("ended", state.Post{Kind: state.PostEnded, OnPR: onPR, By: c.e.By})
+	c.postEnd()
+}
+
+// savingTime is how long the last comment waits for the work to be saved, so that it can tell whether it is.
+const savingTime = 2 * time.Minute
+
+// postEnd posts the last comment, once.
+func (c *change) postEnd() {
+	posted := func(p state.Posted) bool { return p.Key == fmt.Sprintf("%d.ended", c.t.Gen) }
+	if cannotComment(c.t) || c.t.Outcome == state.OutcomeReport || slices.ContainsFunc(c.t.Posted, posted) {
+		return
 	}
+	onPR := c.t.PR != nil && c.t.PR.State != state.PRMerged // whoever merged it knows; the issue has the totals
+	c.enqueuePost("ended", state.Post{Kind: state.PostEnded, OnPR: onPR, By: c.e.By})
+	if c.t.End.Saving {
+		j := &c.jobs[len(c.jobs)-1]
+		j.NotBefore, j.Post.Reason = c.e.Now.Add(savingTime), state.EndSaving
+	}
+}
+
+// resumption returns the phase and the step to which `retry` returns a task that is about to be canceled.
+func resumption(c *change) (state.Phase, state.JobKind) {
+	phase, step := c.t.Phase, c.t.Step
+	if slices.Contains(resumable, phase) {
+		phase = cmp.Or(c.t.Resume, state.PhaseQueued)
+	}
+	switch q := c.t.Question; {
+	case q != nil && q.Kind == state.AskRefused:
+		step = state.JobCollect
+	case q != nil && q.Kind == state.AskNoChange:
+		step = state.StepRun
+	}
+	return phase, step
 }
 
 // saveEndedRun queues a job that saves the work of a run that has already ended.
@@ -114,16 +152,29 @@ func storeRelease(c *change, reason state.VMEndReason) {
 
 // storeSavedWork stores the work of a stopped run; the VM of an ended task is then deleted.
 func storeSavedWork(c *change) {
-	if work := of[event.WorkSaved](c).Work; work.Ref != "" {
-		c.t.Saved = append(c.t.Saved, work)
+	e := of[event.WorkSaved](c)
+	if e.Work.Ref != "" {
+		c.t.Saved = append(c.t.Saved, e.Work)
+	}
+	if a := e.Archive; a != nil && c.t.VM != nil && c.t.VM.Name == a.VM {
+		storeSuspended(c, *a)
+	} else if a != nil && (c.t.Suspended == nil || c.t.Suspended.Ref != a.Ref) { // the task began again without it
+		c.deleteSaved(a.Mode, a.Ref)
 	}
 	if r := c.t.Run; r != nil && r.ID == c.e.Run {
 		r.State, r.Ended, r.Status, r.Class, r.Repair = state.RunEnded, c.e.Now, state.StatusInterrupted, state.RunRetryable, nil
 		c.t.Runs = append(c.t.Runs, *r)
 		c.t.Run = nil
 	}
-	if c.t.Ended() && c.t.VM != nil {
+	if !c.t.Ended() {
+		return
+	}
+	if c.t.VM != nil {
 		c.releaseVM(state.VMEndReason(c.t.Phase))
+	}
+	if c.t.End.Saving {
+		c.t.End.Saving = false
+		c.postEnd()
 	}
 }
 
@@ -226,6 +277,8 @@ func retry(c *change) {
 		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
 	case q.Kind == state.AskRefused || q.Kind == state.AskNoChange:
 		c.t.Step = state.StepRun
+	case q.Kind == state.AskExisting:
+		c.t.Context.Cleared = true
 	}
 	reason := ""
 	if isWorkUnreadable(c) {
@@ -237,6 +290,87 @@ func retry(c *change) {
 	}
 }
 
+// retryCanceled begins the next life of a canceled task: it continues the pull request, or where the task ended.
+func retryCanceled(c *change) {
+	if isAdoptable(c) {
+		adopt(c)
+		c.t.Fresh, c.t.Turns, c.t.IgnoreLimits, c.t.Active = c.o.Fresh, c.o.Turns, true, 0
+		return
+	}
+	old, edited, reason := c.t, !isTextUnchanged(c), "@"+c.e.By.Login+" said retry"
+	c.t = nextLife(c)
+	c.t.History, c.t.Feedback = old.History, slices.Clone(old.Feedback)
+	c.t.Fresh, c.t.Turns, c.t.IgnoreLimits, c.t.Active = c.o.Fresh || old.Fresh, c.o.Turns, true, 0
+	if n := len(c.t.Runs); n > 0 { // as for retry
+		c.t.Runs[n-1].Attempt = 0
+	}
+	storeRepo(c)
+	c.react(state.ReactionEyes)
+	closeReplaced(c)
+	if a := c.t.Suspended; a != nil {
+		c.scheduleDue(state.DueUnused, "", a.At.Add(c.p.KeepAsleep))
+	}
+	c.t.Frozen.Changed = nil
+	if edited {
+		refreeze(c)
+	}
+	switch phase := old.End.Phase; {
+	case edited && newestOfPlans(c) != nil:
+		c.planAgain("the issue was edited before " + reason)
+	case phase.AwaitsApproval():
+		awaitAgain(c, phase, reason)
+	default:
+		c.t.Resume, c.t.Step = phase, stepAgain(c, old.End)
+		c.resumePhase(reason)
+	}
+}
+
+// stepAgain returns the step with which a task continues that was canceled in a phase in which errand or an agent works.
+func stepAgain(c *change, end *state.End) state.JobKind {
+	switch step := end.Step; {
+	case slices.Contains(planning, end.Phase):
+		return state.JobStart // settings and discussion may have changed
+	case c.t.Fresh:
+		return state.StepRun
+	case step == state.JobCollect || step == state.JobRebase:
+		if c.t.VM == nil && c.t.WorkToRestore() == nil {
+			return state.StepRun
+		}
+		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
+		return step
+	default:
+		return step
+	}
+}
+
+// awaitAgain waits for the approval of the newest revision again, or makes another one if that one can no longer be approved.
+func awaitAgain(c *change, phase state.Phase, reason string) {
+	p := c.t.NewestPlan()
+	if p.Posted() && p.CommentURL == "" {
+		p.Stale = cmp.Or(p.Stale, state.StaleDeleted)
+	}
+	switch {
+	case p.Kind == state.PlanPublish && p.Stale != "" && !c.t.Fresh:
+		c.enterPhase(c.buildingPhase(), reason)
+		c.enqueueStep(state.JobShow)
+		return
+	case p.Stale != "" || p.Kind == state.PlanPublish && c.t.Fresh:
+		c.startRevision(reason)
+		return
+	}
+	c.enterPhase(phase, reason)
+	switch {
+	case !p.Posted():
+		c.postPlan()
+		return
+	case len(c.pendingFeedback()) > 0:
+		extendGathering(c)
+	default:
+		releaseHeld(c)
+	}
+	scheduleReminders(c, p.Hash)
+}
+
 // isWorkUnreadable reports whether the task failed because the work could not be read from its VM. Reading it again would
 // fail again, so the agent must fix it.
 func isWorkUnreadable(c *change) bool {
@@ -244,30 +378,4 @@ func isWorkUnreadable(c *change) bool {
 		return false
 	}
 	return c.t.End.Class == state.ClassVM || c.t.End.Class == state.ClassInternal
-}
-
-// raiseBudget raises the cap; a task that stopped at it continues. A subscription has no cap in dollars.
-func raiseBudget(c *change) {
-	if c.o.MicroUSD > 0 && c.t.Money.Free() {
-		c.reply(state.ReplyNoBudget)
-		return
-	}
-	c.t.Money.CapMicroUSD += c.o.MicroUSD
-	if m := &c.t.Money; m.CapTokens > 0 { // otherwise there is no cap to raise
-		m.CapTokens += c.o.Tokens
-	}
-	c.t.MoreVMHours += c.o.VMHours
-	c.reply(state.ReplyBudgetRaised)
-	if c.t.Phase == state.PhaseFailed && endedAtCap(c) {
-		c.resumePhase("@" + c.e.By.Login + " raised the cap")
-	}
-}
-
-// endedAtCap reports whether the task failed at the cap that a command raises.
-func endedAtCap(c *change) bool {
-	if c.o.VMHours > 0 {
-		return c.t.End != nil && c.t.End.Class == state.ClassVMHours
-	}
-	n := len(c.t.Runs)
-	return c.t.End != nil && c.t.End.Class == state.ClassBudget || n > 0 && c.t.Runs[n-1].Status == state.StatusBudget
 }

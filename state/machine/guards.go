@@ -181,6 +181,11 @@ func timeOfPersonsAction(c *change) (at time.Time) {
 	return at
 }
 
+// canRetry reports whether `retry` continues a canceled task.
+func canRetry(c *change) bool {
+	return !isOutdated(c) && (isAdoptable(c) || isOnIssue(c) && c.t.CanResume(c.e.Now))
+}
+
 // clockSkew is the maximum assumed difference between errand's clock and GitHub's.
 const clockSkew = 2 * time.Minute
 

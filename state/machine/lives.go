@@ -178,7 +178,7 @@ func isAdoptable(c *change) bool {
 
 // nextLife returns the next life of the ended task, with its plans, changes, runs and costs.
 func nextLife(c *change) *state.Task {
-	t := c.t.Clone()
+	t, old := c.t.Clone(), c.t.End
 	t.Gen++
 	t.TaskPhase = state.TaskPhase{}
 	t.Question, t.PostedOnce, t.IgnoreLimits, t.Fresh, t.UnattendedLaunches, t.Turns = nil, nil, false, false, 0, 0
@@ -190,7 +190,9 @@ func nextLife(c *change) *state.Task {
 		t.Runs, t.Run = append(t.Runs, *r), nil
 	}
 	returnFeedback(t)
-	c.replaceVM(t)
+	if old == nil || !old.Saving || c.o.Fresh { // otherwise the work is still on the VM
+		c.replaceVM(t)
+	}
 	t.Trigger = state.Trigger{By: c.e.By, Via: cmp.Or(c.e.Via, state.TriggerMention), At: c.e.At, Base: t.Trigger.Base}
 	return t
 }
@@ -200,7 +202,9 @@ func adopt(c *change) {
 	t := nextLife(c)
 	if t.PR == nil {
 		c.begin(t, fmt.Sprintf("%s by @%s", t.Trigger.Via, c.e.By.Login))
-		c.freeze()
+		if c.e.Issue() != nil {
+			c.freeze()
+		}
 		c.enterPhase(state.PhaseImplementing, "the changes are on the branch already")
 		if t.UnknownOutcomes == nil {
 			t.UnknownOutcomes = map[string]time.Time{}
@@ -212,7 +216,9 @@ func adopt(c *change) {
 	t.Work = nil
 	t.PR.Ready, t.PR.ReadyBy = false, ""
 	c.begin(t, fmt.Sprintf("%s by @%s; it continues with pull request #%d", t.Trigger.Via, c.e.By.Login, t.PR.Number))
-	c.freeze()
+	if c.e.Issue() != nil { // a command on the pull request comes without it
+		c.freeze()
+	}
 	if a := t.Suspended; a != nil {
 		c.scheduleDue(state.DueUnused, "", a.At.Add(c.p.KeepAsleep))
 	}

@@ -104,3 +104,29 @@ func storeReportedCost(c *change, r *state.Run, m state.Money) {
 	r.Money = m
 	c.t.Money.Add(m)
 }
+
+// raiseBudget raises the cap; a task that stopped at it continues. A subscription has no cap in dollars.
+func raiseBudget(c *change) {
+	if c.o.MicroUSD > 0 && c.t.Money.Free() {
+		c.reply(state.ReplyNoBudget)
+		return
+	}
+	c.t.Money.CapMicroUSD += c.o.MicroUSD
+	if m := &c.t.Money; m.CapTokens > 0 { // otherwise there is no cap to raise
+		m.CapTokens += c.o.Tokens
+	}
+	c.t.MoreVMHours += c.o.VMHours
+	c.reply(state.ReplyBudgetRaised)
+	if c.t.Phase == state.PhaseFailed && endedAtCap(c) {
+		c.resumePhase("@" + c.e.By.Login + " raised the cap")
+	}
+}
+
+// endedAtCap reports whether the task failed at the cap that a command raises.
+func endedAtCap(c *change) bool {
+	if c.o.VMHours > 0 {
+		return c.t.End != nil && c.t.End.Class == state.ClassVMHours
+	}
+	n := len(c.t.Runs)
+	return c.t.End != nil && c.t.End.Class == state.ClassBudget || n > 0 && c.t.Runs[n-1].Status == state.StatusBudget
+}

@@ -204,6 +204,11 @@ func replan(c *change) {
 		keepComment(c)
 	}
 	c.dropRun("replanned")
+	c.planAgain("@" + c.e.By.Login + " asked for a new plan")
+}
+
+// planAgain supersedes all revisions and starts a new one of the newest kind of plan.
+func (c *change) planAgain(reason string) {
 	if c.t.Branch.Head != "" { // commits without a pull request stay where they are
 		c.t.Branch, c.t.Work, c.t.Fresh = state.Branch{}, nil, true
 		if c.t.VM != nil {
@@ -222,7 +227,7 @@ func replan(c *change) {
 		phase = p.Kind.PlanningPhase()
 	}
 	rejectHeld(c)
-	c.enterPhase(phase, "@"+c.e.By.Login+" asked for a new plan")
+	c.enterPhase(phase, reason)
 	c.enqueueStep(state.JobStart)
 }
 

@@ -121,6 +121,15 @@ func saveUnpublished(c *change, reason string) {
 // unreadRun returns the task's last run if its work exists only on the VM: it just ended, was interrupted, or asked a
 // question.
 func unreadRun(c *change) *state.Run {
+	r := unpublishedRun(c)
+	if r == nil || c.t.Work != nil && c.t.Work.Ref != "" || slices.ContainsFunc(c.t.Saved, func(s state.SavedWork) bool { return s.Run == r.ID }) {
+		return nil
+	}
+	return r
+}
+
+// unpublishedRun returns the task's last run if the task's VM has its work, and the branch does not.
+func unpublishedRun(c *change) *state.Run {
 	phase := c.t.Phase
 	if slices.Contains(resumable, phase) {
 		phase = c.t.Resume
@@ -128,7 +137,10 @@ func unreadRun(c *change) *state.Run {
 	if phase == state.PhasePRClosed || phase == state.PhasePROpen && hasPR(c) && c.t.PR.InRound { // of the round that the closing stopped
 		phase = state.PhaseAddressingReview
 	}
-	if c.t.VM == nil || !slices.Contains(building, phase) || c.t.Work != nil && c.t.Work.Ref != "" {
+	if phase == state.PhaseAwaitingPublishApproval {
+		phase = c.buildingPhase()
+	}
+	if w := c.t.Work; c.t.VM == nil || !slices.Contains(building, phase) || w != nil && w.Head != "" && w.Head == c.t.Branch.Head {
 		return nil
 	}
 	for i := len(c.t.Runs) - 1; i >= 0; i-- {
@@ -136,8 +148,7 @@ func unreadRun(c *change) *state.Run {
 		if r.Kind == state.RunCheck || r.Started.IsZero() {
 			continue
 		}
-		saved := slices.ContainsFunc(c.t.Saved, func(s state.SavedWork) bool { return s.Run == r.ID })
-		if saved || r.Kind != runOfPhase(phase) || r.Round != c.t.Round || !c.t.VM.Contains(r.VM) {
+		if r.Kind != runOfPhase(phase) || r.Round != c.t.Round || !c.t.VM.Contains(r.VM) {
 			return nil
 		}
 		return r

@@ -90,7 +90,7 @@ func TestChangesAreApprovedBeforeTheyArePublished(t *testing.T) {
 	l.collect("ref3")
 	l.show("+again", 23)
 	l.do(event.Event{Payload: event.NewDue("expire", l.task.NewestPlan().Hash)})
-	l.want(state.PhaseCancelled, state.JobRelease)
+	l.want(state.PhaseCancelled, state.JobStop)
 	if s := l.task.Saved; len(s) != 1 || s[0].Ref != "ref3" || !strings.Contains(l.task.End.Reason, "nobody approved the changes in time") {
 		t.Errorf("got saved work %+v, end %+v", s, l.task.End)
 	}

@@ -152,11 +152,11 @@ func scheduleDeletion(c *change) {
 	}
 }
 
-// deleteExpiredSave deletes an ended task's saved work. The task may have started again meanwhile.
+// deleteExpiredSave deletes an ended task's saved work. The task may have started again meanwhile, and ended once more.
 func deleteExpiredSave(c *change) {
 	ref := of[event.Due](c).Ref
-	if a := c.t.Suspended; a != nil && a.Ref == ref && !c.t.Ended() {
-		return // the next life continues it
+	if a := c.t.Suspended; a != nil && a.Ref == ref && (!c.t.Ended() || c.e.Now.Before(c.t.End.At.Add(c.p.KeepAfterEnd))) {
+		return // the next life continues it, or can
 	}
 	c.deleteSaved(of[event.Due](c).Mode, ref)
 	if a := c.t.Suspended; a != nil && a.Ref == ref {

@@ -41,6 +41,7 @@ func Table() []Row { return slices.Clone(table) }
 var (
 	anyPhase  = state.Phases()
 	ended     = []state.Phase{state.PhaseDone, state.PhaseCancelled}
+	canceled  = []state.Phase{state.PhaseCancelled}
 	open      = without(state.Phases(), state.PhaseDone, state.PhaseCancelled)
 	planning  = []state.Phase{state.PhasePreliminaryPlanning, state.PhasePlanning}
 	awaiting  = []state.Phase{state.PhaseAwaitingPreliminaryApproval, state.PhaseAwaitingPlanApproval}

@@ -213,6 +213,18 @@ var commandRows = []Row{
 		Doc: "the pull request is reopened",
 	},
 	{
+		From: canceled, On: event.KindCommented, Verb: state.VerbRetry,
+		If: "the issue is closed", when: func(c *change) bool { return canRetry(c) && c.e.Issue() != nil && c.e.Issue().Closed },
+		To: same, do: reply(state.ReplyRetryClosed),
+		Doc: "a reply says that the issue has to be reopened first",
+	},
+	{
+		From: canceled, On: event.KindCommented, Verb: state.VerbRetry,
+		If: "while its work is kept, or its pull request can be continued", when: canRetry,
+		To: resumed, do: retryCanceled,
+		Doc: "the next life continues with the pull request, or where the task ended, with the saved work; a plan of an issue that was edited since is revised",
+	},
+	{
 		From: anyPhase, On: event.KindCommented, Verb: state.VerbRetry,
 		To: same, do: reply(state.ReplyNothingToRetry),
 		Doc: "nothing to retry",

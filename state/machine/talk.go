@@ -94,6 +94,11 @@ func planPosted(c *change, hash string) {
 	if of[event.Posted](c).Ticked {
 		clearUnseenTick(c, p)
 	}
+	scheduleReminders(c, hash)
+}
+
+// scheduleReminders schedules the reminder that a revision waits for approval, and the end of that wait.
+func scheduleReminders(c *change, hash string) {
 	l := c.t.Settings.Limits
 	c.scheduleDue(state.DueRemind, hash, c.e.Now.Add(l.Remind))
 	c.scheduleDue(state.DueExpire, hash, c.e.Now.Add(l.Expire))

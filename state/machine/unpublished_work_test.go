@@ -44,8 +44,8 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		bring func(*life)
-		reads bool   // a job reads it from the VM
-		saved string // saved immediately under this name
+		packs bool   // a job saves it from the VM, for retry
+		saved string // saved immediately under this name, as a changeset
 	}{
 		"an agent works":         {build, true, ""},
 		"its work is to be read": {built, true, ""},
@@ -62,12 +62,12 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 		"it was stopped and saved": {func(l *life) {
 			run := stopped(l)
 			l.do(event.Event{Run: run, Payload: event.WorkSaved{Work: state.SavedWork{Run: run, Ref: "stopped", At: l.now}}})
-		}, false, "stopped"},
-		"it is about to be published": {collected, false, "ref1"},
+		}, true, "stopped"},
+		"it is about to be published": {collected, true, "ref1"},
 		"it could not be published": {func(l *life) {
 			collected(l)
 			l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobCommit, Reason: "x"}}})
-		}, false, "ref1"},
+		}, true, "ref1"},
 		"it is on its branch":      {moved, false, ""},
 		"its pull request is open": {func(l *life) { l.toPR() }, false, ""},
 		"its pull request was closed during a round, and reopened": {func(l *life) {
@@ -100,7 +100,7 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 					e.Payload = p
 				}
 				l.do(e)
-				if !c.reads {
+				if !c.packs {
 					l.want(state.PhaseCancelled, state.JobRelease)
 				} else {
 					l.want(state.PhaseCancelled, state.JobStop)
@@ -108,9 +108,11 @@ func TestEndSavesUnpublishedWork(t *testing.T) {
 					if jobOf(l.jobs, state.JobRelease).Kind != "" || stop.Args.VM != "vm1" {
 						t.Fatalf("got jobs %v, stop of %v; want the work saved before the VM is deleted", kindsOf(l.jobs), stop.Args)
 					}
-					l.do(event.Event{Run: stop.Run, Payload: event.WorkSaved{Work: state.SavedWork{Run: stop.Run, Ref: "read", At: l.now}}})
+					l.do(event.Event{Run: stop.Run, Payload: event.WorkSaved{Archive: &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "packed", VM: "vm1"}}})
 					l.want(state.PhaseCancelled, state.JobRelease)
-					saved = "read"
+					if a := l.task.Suspended; a == nil || a.Ref != "packed" || !l.task.KeepsWork() || l.task.End.Saving {
+						t.Errorf("got archive %+v, end %+v", a, l.task.End)
+					}
 				}
 				switch s := l.task.Saved; {
 				case saved == "" && len(s) == 0:

@@ -76,12 +76,12 @@ func Table() []Entry {
 		},
 		{
 			Verb: state.VerbRetry, Words: []string{"retry"}, Usage: "retry [fresh] [turns=N]", Where: Both, Example: "retry fresh turns=60",
-			Help: "Continue after a failure, a `stop` or a closed pull request, not after `cancel`; `fresh` starts on a new VM.",
+			Help: "Continue after a failure, a `stop`, a closed pull request or, while its work is kept, a `cancel`; `fresh` starts on a new VM, without unpublished work.",
 			read: readRetry, format: formatRetry,
 		},
 		{
 			Verb: state.VerbCancel, Words: []string{"cancel"}, Usage: "cancel", Where: Both, Example: "cancel",
-			Help: "End the task. Published commits and pull requests stay; `plan` continues an open pull request, or starts a new task.",
+			Help: "End the task. Published commits and pull requests stay; `retry` continues the task while its work is kept.",
 			read: readNothing, keepsText: true,
 		},
 		{

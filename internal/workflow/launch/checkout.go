@@ -56,7 +56,7 @@ func (s *Steps) checkout(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 
 // continuesWork reports whether the VM holds unpublished work that this run continues: an earlier run of
 // the same kind and round was on it, and nothing of it was published. Work from before people asked
-// for a new plan is not continued.
+// for a new plan is not continued; that of a review round is, which no plan precedes.
 func continuesWork(t *state.Task, vm state.VM) bool {
 	if t.Run.Kind != state.RunImplement && t.Run.Kind != state.RunReview {
 		return false
@@ -64,7 +64,7 @@ func continuesWork(t *state.Task, vm state.VM) bool {
 	for i := len(t.Runs) - 1; i >= 0; i-- {
 		r := t.Runs[i]
 		if r.Kind == t.Run.Kind && r.Round == t.Run.Round && !r.Started.IsZero() {
-			return vm.Contains(r.VM) && !r.Started.Before(t.PlanningBegan())
+			return vm.Contains(r.VM) && (r.Kind == state.RunReview || !r.Started.Before(t.PlanningBegan()))
 		}
 	}
 	return false

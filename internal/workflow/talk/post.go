@@ -47,7 +47,7 @@ type GitHub interface {
 // comment is looked for before it is written again, and a younger twin is removed.
 func (s *Steps) Post(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	p := *w.Job.Post
-	if obsolete(w.Task, p) {
+	if obsolete(w.Task, p) || isPosted(w) {
 		return s.postedBefore(ctx, w)
 	}
 	number, err := numberOf(w)
@@ -112,15 +112,28 @@ func numberOf(w *step.Attempt) (int, error) {
 }
 
 // obsolete reports whether a comment that is still to be posted is out of date, for example after an outage: a plan
-// that a newer one has replaced, or a reminder of a plan that no longer waits for approval.
+// that a newer one has replaced, a reminder of a plan that no longer waits for approval, or the end of a task that was continued
+// while its work was being saved.
 func obsolete(t *state.Task, p state.Post) bool {
 	switch plan := t.PlanByHash(p.Hash); p.Kind {
 	case state.PostPlan:
 		return plan == nil || plan.Superseded
+	case state.PostEnded:
+		return p.Reason == state.EndSaving && !t.Ended()
 	case state.PostReminder:
 		return plan == nil || plan.Superseded || !t.Phase.AwaitsApproval()
 	}
 	return false
+}
+
+// isPosted reports whether the comment was posted by another job: an earlier one with the same key, or for a plan one of the life
+// before.
+func isPosted(w *step.Attempt) bool {
+	if slices.ContainsFunc(w.Task.Posted, func(o state.Posted) bool { return o.Key == w.Job.Key }) {
+		return true
+	}
+	plan := w.Task.PlanByHash(w.Job.Post.Hash)
+	return w.Job.Post.Kind == state.PostPlan && plan.Posted() && !w.Job.Attempted
 }
 
 // postedBefore looks for an obsolete plan that an earlier attempt may have posted, so that it can be minimized.
