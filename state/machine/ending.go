@@ -76,7 +76,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	if stopping {
 		end.Saving = phase == state.PhaseCancelled && !slices.Contains(planning, end.Phase)
 		c.stopRun(end.Reason)
-		c.t.Run.State, c.t.Run.Message = state.RunStopping, end.Reason
+		c.t.Run.State = state.RunStopping
 	} else if c.t.Run != nil {
 		c.dropRun(end.Reason)
 	}
@@ -301,8 +301,11 @@ func retryCanceled(c *change) {
 	c.t = nextLife(c)
 	c.t.History, c.t.Feedback = old.History, slices.Clone(old.Feedback)
 	c.t.Fresh, c.t.Turns, c.t.IgnoreLimits, c.t.Active = c.o.Fresh || old.Fresh, c.o.Turns, true, 0
-	if n := len(c.t.Runs); n > 0 { // as for retry
-		c.t.Runs[n-1].Attempt = 0
+	if n := len(c.t.Runs); n > 0 {
+		last := &c.t.Runs[n-1]
+		if last.Attempt = 0; last.Status == state.StatusInterrupted { // the agent is told
+			last.Message = old.End.Reason
+		}
 	}
 	storeRepo(c)
 	c.react(state.ReactionEyes)
