@@ -67,6 +67,9 @@ func openIssue(w *world) bool {
 
 // say writes a comment; it contains a token that identifies its author in a prompt.
 func (w *world) say(by *account, on *issue, words string) *comment {
+	if strings.HasPrefix(words, "@errand retry") { // it may continue a canceled task; without a task it is a mention
+		w.model.retried(on, by)
+	}
 	c := w.hub.newComment(on, by, "")
 	c.bodies[0].text = strings.ReplaceAll(words, "SAY", fmt.Sprintf("say-%dx", c.id))
 	on.comments = append(on.comments, c)
@@ -158,7 +161,7 @@ func command(w *world) bool {
 	if words == "budget +5" && by.held {
 		w.model.caps[fmt.Sprintf("%d/%d", w.hub.repo, i.number)] += 5 * usd
 	}
-	if strings.HasPrefix(words, "retry") || words == "replan" || words == "restart" || strings.HasPrefix(words, "SAY") { // without a task it is a mention
+	if words == "replan" || words == "restart" || strings.HasPrefix(words, "SAY") { // without a task it is a mention
 		w.model.triggered(i, by)
 		w.model.triggers[len(w.model.triggers)-1].seen = true
 	}

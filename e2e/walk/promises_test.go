@@ -51,6 +51,7 @@ type trigger struct {
 	dropped bool // it was withdrawn, or the task was already active
 	able    bool // by had write access then
 	seen    bool // people can see errand's reaction
+	retries bool // it continues a canceled task, if it may
 }
 
 // yes is a person's approval in any form.
@@ -85,6 +86,7 @@ type life struct {
 	endAct   time.Time
 	byItself bool // ended without a person's action
 	trigger  time.Time
+	began    int // the newest life that did not continue the one before
 	version  int64
 	moved    time.Time
 }
@@ -108,6 +110,18 @@ func (m *model) triggered(on *issue, by *account) {
 		t.dropped = true
 	}
 	m.triggers = append(m.triggers, t)
+}
+
+// retried records `retry` on an issue or on the pull request of a task. A reply is enough for people to see.
+func (m *model) retried(on *issue, by *account) {
+	for _, t := range m.w.tasks() {
+		if on.pull != nil && t.PR != nil && t.PR.Number == on.number {
+			on = m.w.hub.issues[t.Key.Issue]
+		}
+	}
+	m.triggered(on, by)
+	t := m.triggers[len(m.triggers)-1]
+	t.seen, t.retries = true, true
 }
 
 func (m *model) task(on *issue) *state.Task {

@@ -25,6 +25,7 @@ func scenes() []act {
 		{"long review", 1, longReview},
 		{"nudge", 1, nudge},
 		{"hand over again", 1, handOverAgain},
+		{"cancel and retry", 1, cancelAndRetry},
 		{"old pull reopened", 1, oldPullReopened},
 		{"opening lost", 1, openingLost},
 	}
@@ -186,6 +187,24 @@ func handOverAgain(w *world) bool {
 		closePull(w)
 	}
 	w.hand(i, by, []string{"assigned", "labeled"}[w.roll("by", 2)])
+	return true
+}
+
+// cancelAndRetry cancels a task, and continues it soon, late or too late.
+func cancelAndRetry(w *world) bool {
+	i, by := w.anIssue(), w.writer()
+	if i == nil || by == nil {
+		return false
+	}
+	if by.held {
+		w.model.ending(i)
+	}
+	w.say(by, i, "@errand cancel")
+	w.pass([]time.Duration{0, 2 * time.Second, time.Minute, 23 * time.Hour, 25 * time.Hour}[w.roll("canceled for", 5)])
+	if w.roll("edited", 4) == 3 {
+		editIssue(w)
+	}
+	w.say(by, i, []string{"@errand retry", "@errand retry", "@errand retry fresh"}[w.roll("how", 3)])
 	return true
 }
 

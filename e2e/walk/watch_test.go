@@ -114,7 +114,10 @@ func (m *model) checkBegin(t *state.Task, before *life) {
 		}
 	}
 	w.note("task %s begins (life %d) in %s", t.Key, t.Gen, t.Phase)
-	m.lives[t.Key] = &life{gen: t.Gen, trigger: by.at, version: t.Version, moved: w.now, ended: t.Ended()}
+	m.lives[t.Key] = &life{gen: t.Gen, began: t.Gen, trigger: by.at, version: t.Version, moved: w.now, ended: t.Ended()}
+	if before != nil && by.retries {
+		m.lives[t.Key].began = before.began
+	}
 	for _, e := range m.ends { // errand learned of these acts late
 		if e.on == by.on && e.at.After(by.at) {
 			m.lives[t.Key].endAct = e.at

@@ -175,7 +175,10 @@ func (k *works) packed(ref string) (p packed) {
 func (k *works) isLossPermitted(t *state.Task, p *piece) bool {
 	began := func(r state.Run) bool { return r.ID == p.run && !r.Started.IsZero() }
 	unknown := t.Ended() && !slices.ContainsFunc(t.Runs, began) && (t.Run == nil || !began(*t.Run))
-	return unknown || t.Gen > p.life || k.w.model.saidSince(t, p.at, "retry fresh", "replan")
+	l := k.w.model.lives[t.Key]
+	again := l == nil || t.Gen != l.gen || l.began > p.life
+	edited := slices.ContainsFunc(k.w.hub.issues[t.Key.Issue].texts, func(x text) bool { return !x.at.Before(p.at.Truncate(time.Second)) })
+	return unknown || again && t.Gen > p.life || edited && t.Gen > p.life || k.w.model.saidSince(t, p.at, "retry fresh", "replan")
 }
 
 // saidSince reports whether a writer has given one of some commands since a time.
