@@ -48,7 +48,7 @@ const (
 	// on the issue leaves it: the task then starts again.
 	PhaseDone Phase = "done"
 	// PhaseCancelled: unassigned, closed, canceled by a command, or expired. As PhaseDone; a new trigger on the
-	// issue starts the task again.
+	// issue starts the task again, and `retry` continues it for Policy.KeepAfterEnd.
 	PhaseCancelled Phase = "cancelled"
 	// PhaseFailed: stopped with a reason and a hint. `retry` goes back to Resume.
 	PhaseFailed Phase = "failed"

@@ -265,7 +265,7 @@ type Timing struct {
 
 // Keep sets how long data is kept.
 type Keep struct {
-	// AfterEnd is how long the work of an ended task is kept.
+	// AfterEnd is how long the work of an ended task is kept, and how long `retry` continues a canceled one.
 	AfterEnd time.Duration `yaml:"after_end"`
 	// Asleep is how long the saved work of a suspended task is kept if nobody continues it. After that the task restarts
 	// from its branch, plan and transcript. A task whose pull request was closed without a merge is canceled after that time.

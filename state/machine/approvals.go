@@ -338,10 +338,11 @@ func clearBox(c *change, p *state.Plan, a *state.Approval) {
 	}
 }
 
-// reprocessThumbs lets every 👍 be processed again: those given besides a withdrawn approval did not count then, and may
-// count now.
+// reprocessThumbs lets every 👍 be processed again: those given besides a withdrawn approval, or right before the task was canceled,
+// did not count then, and may count now.
 func reprocessThumbs(c *change) {
-	c.t.SeenIDs = slices.DeleteFunc(c.t.SeenIDs, func(id string) bool { return strings.HasPrefix(id, "thumb:") })
+	isThumb := func(id string) bool { return strings.HasPrefix(id, "thumb:") }
+	c.t.SeenIDs, c.t.SeenUntrustedIDs = slices.DeleteFunc(c.t.SeenIDs, isThumb), slices.DeleteFunc(c.t.SeenUntrustedIDs, isThumb)
 }
 
 // removeApproval removes the approval with its condition. The one before it is valid again: a detailed plan is based on an

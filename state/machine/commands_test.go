@@ -130,10 +130,11 @@ func TestOtherThumbsCountAfterWithdrawal(t *testing.T) {
 			l.toPreliminary()
 			l.do(event.Event{ID: "thumb:R_1", By: writer, Permission: state.PermissionWrite, Payload: event.Thumb{Candidate: &state.Candidate{Comment: l.task.Plans[0].Comment, Approval: state.Approval{Via: state.ViaReaction}}}})
 			l.task.SeenIDs = append(l.task.SeenIDs, "thumb:R_1", "comment:5")
+			l.task.SeenUntrustedIDs = append(l.task.SeenUntrustedIDs, "thumb:R_2") // whose permission was not known yet
 			l.approve()
 			l.do(event.Event{Run: l.task.Run.ID, Payload: event.ApprovalRejected{Rejection: reason, Candidate: state.Candidate{Approval: *l.task.Approval}}})
 			l.want(state.PhaseAwaitingPreliminaryApproval)
-			if l.task.HasSeen("thumb:R_1") || !l.task.HasSeen("comment:5") {
+			if l.task.HasSeen("thumb:R_1") || l.task.HasSeen("thumb:R_2") || !l.task.HasSeen("comment:5") {
 				t.Errorf("got known events %v", l.task.SeenIDs)
 			}
 		})

@@ -371,6 +371,7 @@ func awaitAgain(c *change, phase state.Phase, reason string) {
 	default:
 		releaseHeld(c)
 	}
+	reprocessThumbs(c) // the check of one may have ended with the task
 	scheduleReminders(c, p.Hash)
 }
 
