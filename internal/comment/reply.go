@@ -37,15 +37,7 @@ func (p post) replyWords() string {
 		}
 		return fmt.Sprintf("There is no run to stop (phase: %s). %s ends the task.", words.Phase(p.t.Phase), v.say("cancel"))
 	case state.ReplyNothingToRetry:
-		switch {
-		case p.t.CanResume(v.Now): // the command came before the end
-			return fmt.Sprintf("The task was canceled since. To continue it, write %s again.", v.say("retry"))
-		case p.t.Phase == state.PhaseCancelled && p.t.PR == nil && p.t.End != nil && !p.t.End.KeptUntil.IsZero():
-			return fmt.Sprintf("A canceled task can be retried as long as its work is kept, which was until %s. To start a new one, comment %s on the issue.", v.clock(p.t.End.KeptUntil), v.say("plan"))
-		case p.t.Ended():
-			return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
-		}
-		return fmt.Sprintf("There is nothing to retry: %s. %s shows details.", words.PhaseClause(p.t.Phase), v.say("status"))
+		return p.nothingToRetry()
 	case state.ReplyNonePending:
 		return fmt.Sprintf("No plan is waiting for approval: %s. %s shows details.", words.PhaseClause(p.t.Phase), v.say("status"))
 	case state.ReplyOneTask:
@@ -99,6 +91,20 @@ func (p post) replyWords() string {
 		return "No tasks are started here at present: `enabled` is false in the settings. The comment is kept."
 	}
 	return ""
+}
+
+// nothingToRetry renders the reply to a `retry` that continues nothing.
+func (p post) nothingToRetry() string {
+	v := p.v
+	switch {
+	case p.t.CanResume(v.Now): // the command came before the end
+		return fmt.Sprintf("The task has been canceled since. To continue it, write %s again.", v.say("retry"))
+	case p.t.Phase == state.PhaseCancelled && p.t.PR == nil && p.t.End != nil && !p.t.End.KeptUntil.IsZero():
+		return fmt.Sprintf("A canceled task can be retried as long as its work is kept, which was until %s. To start a new one, comment %s on the issue.", v.clock(p.t.End.KeptUntil), v.say("plan"))
+	case p.t.Ended():
+		return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
+	}
+	return fmt.Sprintf("There is nothing to retry: %s. %s shows details.", words.PhaseClause(p.t.Phase), v.say("status"))
 }
 
 // ticketNoted renders the use of a ticket key. Text is the key.

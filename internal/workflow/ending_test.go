@@ -2,9 +2,13 @@ package workflow_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
@@ -90,5 +94,60 @@ func TestHowAnIssueWasClosed(t *testing.T) {
 	w := workflowtest.New(t)
 	if e := w.Do(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueRemind, Key: "h"})); !reflect.DeepEqual(e.Payload, event.NewDue(state.DueRemind, "h")) {
 		t.Errorf("got event %+v", e)
+	}
+}
+
+// TestStopPacksCanceledWork: the work of a canceled task is packed with its uncommitted files, and restored on the next VM. If it
+// cannot be packed, its commits are saved.
+func TestStopPacksCanceledWork(t *testing.T) {
+	t.Parallel()
+	said := fmt.Errorf("x: %w", &remote.ExitError{Code: 1})
+	for name, c := range map[string]struct {
+		err            error
+		attempt        int
+		packs, commits bool
+	}{
+		"packed":              {nil, 1, true, false},
+		"says no":             {said, 1, false, false},
+		"refuses permanently": {said, 3, false, true},
+		"too much":            {pack.ErrTooLarge, 1, false, true},
+		"another life":        {nil, 1, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Rest()
+			w.Task.Phase, w.Task.End = state.PhaseCancelled, &state.End{Saving: true}
+			if name == "another life" {
+				w.Task.Phase, w.Task.End = state.PhaseImplementing, nil
+			}
+			w.Host.Errs["Pack"] = c.err
+			e, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{VM: "vm-1", Reason: "canceled"}), func(j *state.Job) { j.Run, j.Failures = "1-1-1", c.attempt-1 })
+			if !c.packs && !c.commits {
+				if !errors.Is(err, c.err) {
+					t.Errorf("got event %+v, %v", e, err)
+				}
+				return
+			}
+			workflowtest.Check(t, err)
+			saved := event.Of[event.WorkSaved](e)
+			if (saved.Archive != nil) != c.packs || (saved.Work.Ref != "") != c.commits {
+				t.Fatalf("got event %+v", e)
+			}
+			if !c.packs {
+				return
+			}
+			a := *saved.Archive
+			a.At = time.Now()
+			w.Task.Suspended, w.Task.VM, w.Task.Phase, w.Task.End, w.Task.Gen = &a, nil, state.PhaseImplementing, nil, 2
+			w.NewVM()
+			w.Launching(state.RunImplement).Session = workflowtest.Session
+			if l := w.Launched(); l.RestoreFailure != "" || !l.VM.Contains("vm-1") || !l.Resumed {
+				t.Errorf("got launch %+v", l)
+			}
+			if status := w.Host.Git(t, "status", "--short"); status != "M slug.go\n?? new.txt" {
+				t.Errorf("got status %q", status)
+			}
+		})
 	}
 }

@@ -281,14 +281,13 @@ func TestUnusedSavedWorkIsDeleted(t *testing.T) {
 	var forget state.Job
 	for _, j := range l.jobs {
 		if j.Args.Due == state.DueForget {
-			forget = j
+			forget, l.now = j, j.NotBefore
 		}
 	}
 	if !forget.NotBefore.Equal(l.task.End.At.Add(DefaultPolicy().KeepAfterEnd)) || (Change{DropDue: true}).Drops(&forget) {
 		t.Fatalf("got the deletion of saved work at %s", forget.NotBefore)
 	}
 	shown := l.task.Visible
-	l.now = forget.NotBefore
 	l.do(event.Event{Payload: event.NewDue(forget.Args.Due, forget.Args.Key)})
 	if j := jobOf(l.jobs, state.JobForget); j.Args.Ref != "a2" || j.Args.Mode != settings.SleepArchive || l.task.Suspended != nil || l.task.Visible != shown {
 		t.Errorf("got jobs %v, asleep %v", l.jobs, l.task.Suspended)

@@ -359,3 +359,30 @@ func TestPostOfAnEarlierLife(t *testing.T) {
 		t.Errorf("got %q on the pull request, %q on the issue, event %+v", on, issue, event.Of[event.Posted](e).Comment)
 	}
 }
+
+// TestPostBeforeTheNextLife: the end of a task that was continued while its work was being saved is not posted, nor is anything twice.
+func TestPostBeforeTheNextLife(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*state.Task)
+		post   state.Post
+		want   int
+	}{
+		"canceled":              {func(t *state.Task) { t.Phase = state.PhaseCancelled }, state.Post{Kind: state.PostEnded, Reason: state.EndSaving}, 1},
+		"continued":             {func(t *state.Task) { t.Phase = state.PhaseImplementing }, state.Post{Kind: state.PostEnded, Reason: state.EndSaving}, 0},
+		"the work was saved":    {func(t *state.Task) { t.Phase = state.PhaseImplementing }, state.Post{Kind: state.PostEnded}, 1},
+		"by another job":        {func(t *state.Task) { t.Posted = []state.Posted{{Key: "1.post", ID: 9}} }, state.Post{Kind: state.PostEnded}, 0},
+		"a plan":                {func(t *state.Task) { t.Plans = []state.Plan{{Hash: "abcdef0123", Text: "Do it."}} }, state.Post{Kind: state.PostPlan, Hash: "abcdef0123"}, 1},
+		"a plan of life before": {func(t *state.Task) { t.Plans = []state.Plan{{Hash: "abcdef0123", Text: "Do it.", Comment: 9}} }, state.Post{Kind: state.PostPlan, Hash: "abcdef0123"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			c.change(w.Task)
+			w.Do(state.JobPost, func(j *state.Job) { j.Post = &c.post })
+			if got := w.Ours(1); len(got) != c.want {
+				t.Errorf("got comments %q, want %d", got, c.want)
+			}
+		})
+	}
+}
