@@ -25,8 +25,8 @@ func (l *life) retried(by state.Person, p state.Permission, issue state.Issue, o
 func (l *life) savesWork(ref string) {
 	l.t.Helper()
 	stop := jobOf(l.jobs, state.JobStop)
-	if stop.Kind == "" {
-		l.t.Fatalf("got jobs %v, want one that saves the work", kindsOf(l.jobs))
+	if stop.Kind == "" || !l.task.End.Saving {
+		l.t.Fatalf("got jobs %v and end %+v, want a job that packs the work", kindsOf(l.jobs), l.task.End)
 	}
 	l.do(event.Event{Run: stop.Run, Payload: event.WorkSaved{Archive: &state.SuspendedWork{Mode: settings.SleepArchive, Ref: ref, VM: stop.Args.VM, Base: "b0"}}})
 	l.want(state.PhaseCancelled, state.JobRelease)
@@ -81,6 +81,7 @@ func TestRetryContinuesCanceledTask(t *testing.T) {
 			l := newLife(t)
 			l.posts(c.bring)
 			l.task.Money.MicroUSD = 7
+			l.task.SeenUntrustedIDs = []string{"thumb:R_1"} // its check ends with the task
 			plans := len(l.task.Plans)
 			l.comment(state.VerbCancel)
 			if c.saves {
@@ -95,6 +96,9 @@ func TestRetryContinuesCanceledTask(t *testing.T) {
 			got := l.task
 			if got.Gen != 2 || got.Money.MicroUSD != 7 || len(got.Plans) != plans || got.VM != nil || got.End != nil || got.History[0].Phase != state.PhaseQueued {
 				t.Errorf("got life %d, money %+v, %d plans, VM %+v, end %+v", got.Gen, got.Money, len(got.Plans), got.VM, got.End)
+			}
+			if got.Phase.AwaitsApproval() && got.HasSeen("thumb:R_1") {
+				t.Error("a 👍 from before the cancel does not count any more")
 			}
 			if restores := got.WorkToRestore() != nil; restores != (c.saves && !c.fresh) {
 				t.Errorf("got work to restore: %v", restores)
