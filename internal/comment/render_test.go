@@ -83,6 +83,7 @@ func everything() map[string]said {
 		"reply/retry_late":    {with(keptWork), state.Post{Kind: state.PostReply, Reason: state.ReplyNothingToRetry, By: writer}},
 		"reply/retry_expired": {with(expired), state.Post{Kind: state.PostReply, Reason: state.ReplyNothingToRetry, By: writer}},
 		"failed_nobody":       {with(failed), state.Post{Kind: state.PostFailed, Text: "the agent's program crashed", Hint: "Comment `retry` to continue from here, or `retry fresh` for a new VM."}},
+		"failed_lost":         {with(func(t *state.Task) { failed(t); t.VM = nil }), state.Post{Kind: state.PostFailed, By: writer, Text: "the VM disappeared"}},
 		"failed_vm":           {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the task's VM hours are used up", Hint: state.HintVMHours}},
 		"reply/no_retry":      {with(cancelled), state.Post{Kind: state.PostReply, Reason: state.ReplyNothingToRetry, By: writer}},
 		"reply/ticket_early":  {with(func(t *state.Task) { t.Branch = state.Branch{} }), state.Post{Kind: state.PostReply, Reason: state.ReplyTicketNoted, Text: "ABC-1", By: writer}},
