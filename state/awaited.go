@@ -68,6 +68,12 @@ func (t *Task) Awaited() Awaited {
 	return AwaitedRun
 }
 
+// IsHeldUp reports whether the task would be at work if it did not wait for something other than people: neither errand
+// nor an agent works for it.
+func (t *Task) IsHeldUp() bool {
+	return t.Waiting != nil && (t.Phase.Working() || t.Phase == PhaseInterrupted) && (t.Run == nil || t.Run.State == RunLaunching)
+}
+
 func (t *Task) awaitedApproval() Awaited {
 	switch p := t.NewestPlan(); {
 	case p == nil || !p.Posted():

@@ -201,9 +201,11 @@ type VM struct {
 	// unknown.
 	SuspendDuration time.Duration `json:"put_away,omitempty"`
 	// RestoredFrom lists the names of the task's VMs whose work was restored on this one.
-	RestoredFrom []string    `json:"carries,omitempty"`
-	EndedAt      time.Time   `json:"ended_at,omitzero"`
-	EndReason    VMEndReason `json:"why,omitempty"`
+	RestoredFrom []string `json:"carries,omitempty"`
+	// WantedAt is when another task that waits for a VM last caused this one to be suspended; zero if none did.
+	WantedAt  time.Time   `json:"wanted_at,omitzero"`
+	EndedAt   time.Time   `json:"ended_at,omitzero"`
+	EndReason VMEndReason `json:"why,omitempty"`
 }
 
 // Branch is the task's branch.

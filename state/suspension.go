@@ -118,6 +118,20 @@ func (t *Task) HasIdleVM() bool {
 	return true
 }
 
+// IsQueuedForVM reports whether the task waits until other tasks use fewer VMs.
+func (t *Task) IsQueuedForVM() bool {
+	return t.Phase.Working() && t.Waiting != nil && t.Waiting.Place > 0
+}
+
+// CanYieldVM reports whether the task's VM may be suspended because another task needs one: it is idle, and the task waits
+// for people, or for a new VM that replaces it. A task that continues automatically keeps its VM.
+func (t *Task) CanYieldVM() bool {
+	if !t.HasIdleVM() || t.Phase == PhaseInterrupted {
+		return false
+	}
+	return t.Run == nil || t.IsQueuedForVM()
+}
+
 // IdleSince returns the time since which the VM is idle.
 func (t *Task) IdleSince() time.Time {
 	if t.Phase.Working() && t.Waiting != nil && t.Waiting.Since.After(t.Since) {

@@ -232,6 +232,8 @@ type Waiting struct {
 	Hint   string    `json:"hint,omitempty"` // the remedy, one sentence for people
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"` // the time of the next try, if known
+	// Place is the task's place, from 1, in the queue for a VM; 0 if it waits for something else. It may be a minute old.
+	Place int `json:"place,omitempty"`
 	// Issues are the blockers, as OWNER/REPO#N, for WaitBlocked.
 	Issues []string `json:"issues,omitempty"`
 	// URL is the page on which people follow Hint, for WaitPermission.

@@ -39,7 +39,7 @@ func timing() *server.Timing {
 	t := server.DefaultTiming()
 	t.StatusGap, t.Settle, t.SleepBefore = 300*time.Millisecond, 0, time.Minute
 	t.Backoff, t.Recheck, t.JobRetry, t.ProgressEvery = 500*time.Millisecond, 500*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
-	t.PollGap, t.VMTick = 150*time.Millisecond, 200*time.Millisecond
+	t.PollGap, t.VMTick, t.VMQueue = 150*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
 	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 200, 5*time.Millisecond, time.Millisecond
 	return &t
 }

@@ -165,18 +165,29 @@ func (p *pages) readPoison(ctx context.Context, b *board) error {
 
 // group is a section of the board.
 type group struct {
-	Phase state.Phase
-	Cards []*card
+	ID, Title, Tone string
+	Cards           []*card
 }
 
-// Groups returns the open tasks by phase, without empty phases.
+// Groups returns the open tasks by phase, without empty phases. Tasks that are held up are in a group of their own,
+// because nobody works for them, whatever their phase.
 func (b *board) Groups() (groups []group) {
+	waiting := group{ID: "waiting", Title: "waiting", Tone: toneOf("", true)}
 	for _, c := range b.Tasks {
-		if n := len(groups); n == 0 || groups[n-1].Phase != c.Phase {
-			groups = append(groups, group{Phase: c.Phase})
+		id := "phase-" + string(c.Phase)
+		switch n := len(groups); {
+		case c.heldUp && c.Phase.Working():
+			waiting.Cards = append(waiting.Cards, c)
+			continue
+		case n == 0 || groups[n-1].ID != id:
+			groups = append(groups, group{ID: id, Title: words.Phase(c.Phase), Tone: tone(c.Phase)})
 		}
 		g := &groups[len(groups)-1]
 		g.Cards = append(g.Cards, c)
+	}
+	if len(waiting.Cards) > 0 {
+		slices.SortStableFunc(waiting.Cards, func(a, b *card) int { return a.Waiting.Since.Compare(b.Waiting.Since) })
+		groups = append(groups, waiting)
 	}
 	return groups
 }
@@ -184,7 +195,7 @@ func (b *board) Groups() (groups []group) {
 // Count returns the number of open tasks with a tone.
 func (b *board) Count(of string) (n int) {
 	for _, c := range b.Tasks {
-		if tone(c.Phase) == of {
+		if c.Tone() == of {
 			n++
 		}
 	}

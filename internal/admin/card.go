@@ -33,13 +33,20 @@ type card struct {
 	Branch  string      `json:"branch,omitempty"`
 	PR      *pullCard   `json:"pull_request,omitempty"`
 	End     *endingCard `json:"end,omitempty"`
+
+	heldUp bool
 }
+
+// Tone returns the tone of the phase, or that of a task that is held up.
+func (c *card) Tone() string { return toneOf(c.Phase, c.heldUp) }
 
 type waitCard struct {
 	Kind   state.WaitKind `json:"kind"`
 	Detail string         `json:"detail"`
 	Since  time.Time      `json:"since"`
 	Until  *time.Time     `json:"until,omitempty"`
+	// Place is the place in the queue for a VM, from 1; absent if the task waits for something else.
+	Place int `json:"place,omitempty"`
 }
 
 type runCard struct {
@@ -99,7 +106,7 @@ func newCard(t *state.Task) card {
 	c := card{
 		Task: t.Key.String(), Repo: t.Repo.FullName(), Issue: t.Key.Issue, Title: transcript.Cut(t.Frozen.Title).Text,
 		Page: taskPath(t), URL: issueURL(t), Phase: t.Phase, Since: t.Since, Next: nextStep(t), Begun: t.Trigger.At, Round: t.Round,
-		Runs: len(t.Runs), Branch: t.Branch.Name,
+		Runs: len(t.Runs), Branch: t.Branch.Name, heldUp: t.IsHeldUp(),
 		Money: moneyCard{
 			Spent:        float64(t.Money.MicroUSD) / 1e6,
 			Cap:          float64(t.Money.CapMicroUSD) / 1e6,
@@ -112,7 +119,7 @@ func newCard(t *state.Task) card {
 		},
 	}
 	if w := t.Waiting; w != nil && !t.Ended() {
-		c.Waiting = &waitCard{Kind: w.Kind, Detail: transcript.Cut(w.Detail).Text, Since: w.Since, Until: known(w.Until)}
+		c.Waiting = &waitCard{Kind: w.Kind, Detail: transcript.Cut(w.Detail).Text, Since: w.Since, Until: known(w.Until), Place: w.Place}
 	}
 	if r := t.Run; r != nil {
 		c.Runs++

@@ -19,7 +19,7 @@ func nextStep(t *state.Task) string {
 func unlockedNextStep(t *state.Task) string {
 	switch t.Awaited() {
 	case state.AwaitedCondition:
-		return "Waits for " + words.Wait(t.Waiting.Kind) + "."
+		return "Waits for " + words.Waiting(t.Waiting) + "."
 	case state.AwaitedPosting:
 		return "It is about to be posted."
 	case state.AwaitedRevision:
@@ -58,6 +58,8 @@ func nextWork(t *state.Task) string {
 	switch r := t.Run; {
 	case r != nil && r.State == state.RunStopping:
 		return "The run is being stopped and its work saved."
+	case r != nil && r.State == state.RunLaunching:
+		return fmt.Sprintf("Run %d is about to start.", r.Seq)
 	case r != nil && r.State == state.RunActive:
 		return "The agent is at work."
 	case t.Step != "":

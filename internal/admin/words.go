@@ -22,6 +22,14 @@ func tone(p state.Phase) string {
 	return "calm"
 }
 
+// toneOf is tone for a task that may be held up, for which nobody works.
+func toneOf(p state.Phase, heldUp bool) string {
+	if heldUp {
+		return "warn"
+	}
+	return tone(p)
+}
+
 // postWords names a kind of comment by the bot.
 func postWords(kind string) string {
 	switch state.PostKind(kind) {

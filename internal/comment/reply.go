@@ -27,6 +27,22 @@ func (p post) reply() string {
 	return p.embed()
 }
 
+// stage names the task's phase, or the thing that it waits for instead.
+func stage(t *state.Task) string {
+	if t.IsHeldUp() {
+		return "waiting for " + words.Waiting(t.Waiting)
+	}
+	return words.Phase(t.Phase)
+}
+
+// stageClause is stage as the end of a sentence.
+func stageClause(t *state.Task) string {
+	if t.IsHeldUp() {
+		return "the task is " + stage(t)
+	}
+	return words.PhaseClause(t.Phase)
+}
+
 // replyWords returns replies of one or two sentences.
 func (p post) replyWords() string {
 	v := p.v
@@ -35,15 +51,15 @@ func (p post) replyWords() string {
 		if p.t.Ended() {
 			return fmt.Sprintf("There is nothing to end: the task is %s. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 		}
-		return fmt.Sprintf("There is no run to stop (phase: %s). %s ends the task.", words.Phase(p.t.Phase), v.say("cancel"))
+		return fmt.Sprintf("There is no run to stop (phase: %s). %s ends the task.", stage(p.t), v.say("cancel"))
 	case state.ReplyNothingToRetry:
 		return p.nothingToRetry()
 	case state.ReplyNonePending:
-		return fmt.Sprintf("No plan is waiting for approval: %s. %s shows details.", words.PhaseClause(p.t.Phase), v.say("status"))
+		return fmt.Sprintf("No plan is waiting for approval: %s. %s shows details.", stageClause(p.t), v.say("status"))
 	case state.ReplyOneTask:
-		return fmt.Sprintf("Errand is already working on this issue (%s); see %s. An issue has one task at a time.", words.Phase(p.t.Phase), p.statusLink())
+		return fmt.Sprintf("This issue already has a task (%s); see %s. An issue has one task at a time.", stage(p.t), p.statusLink())
 	case state.ReplyTooLate:
-		return fmt.Sprintf("It is too late to replan: %s. Describe the change that you want in a comment, or end the task with %s.", words.PhaseClause(p.t.Phase), v.say("cancel"))
+		return fmt.Sprintf("It is too late to replan: %s. Describe the change that you want in a comment, or end the task with %s.", stageClause(p.t), v.say("cancel"))
 	case state.ReplyBudgetRaised:
 		return newCap(p.t)
 	case state.ReplyNoBudget:
@@ -61,7 +77,7 @@ func (p post) replyWords() string {
 	case state.ReplyTicketMissing:
 		return fmt.Sprintf("The command has no ticket key, so nothing was changed. Write %s with the key. Errand opens the pull request automatically when the work is done.", v.say("create pr KEY-123"))
 	case state.ReplyMessageKept:
-		if p.t.Run == nil {
+		if p.t.Run == nil || p.t.IsHeldUp() {
 			return "Noted; the next run will consider it."
 		}
 		return fmt.Sprintf("Noted. Run %d is in progress and is not interrupted; the comment is considered right after it. To stop the run, write %s.", p.t.Run.Seq, v.say("stop"))
@@ -104,7 +120,7 @@ func (p post) nothingToRetry() string {
 	case p.t.Ended():
 		return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
 	}
-	return fmt.Sprintf("There is nothing to retry: %s. %s shows details.", words.PhaseClause(p.t.Phase), v.say("status"))
+	return fmt.Sprintf("There is nothing to retry: %s. %s shows details.", stageClause(p.t), v.say("status"))
 }
 
 // ticketNoted renders the use of a ticket key. Text is the key.

@@ -53,17 +53,19 @@ func bullets(list []string) string {
 	return "- " + strings.Join(list, "\n- ")
 }
 
-// headline returns the phase and the kind of wait.
+// headline returns the phase and the kind of wait. Of a task that is held up it names the phase only as the next one.
 func headline(t *state.Task) string {
-	s := words.Phase(t.Phase)
-	s = strings.ToUpper(s[:1]) + s[1:]
-	if t.Phase == state.PhaseInterrupted && t.Resume != "" {
-		s += ": " + words.Phase(t.Resume)
-	}
-	if t.Waiting != nil && !t.Ended() {
+	s, next := words.Phase(t.Phase), t.Resume
+	switch {
+	case t.IsHeldUp() && t.Phase != state.PhaseInterrupted:
+		s, next = "waiting for "+words.Wait(t.Waiting.Kind), t.Phase
+	case t.Waiting != nil && !t.Ended():
 		s += ", waiting for " + words.Wait(t.Waiting.Kind)
 	}
-	return s
+	if next != "" && (t.IsHeldUp() || t.Phase == state.PhaseInterrupted) {
+		s += "; next: " + words.Phase(next)
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // awaited returns the event or action that the task is waiting for. Where a person must act, it names no particular one:
@@ -124,6 +126,9 @@ func awaited(t *state.Task, v View) string {
 func awaitedCondition(t *state.Task, v View) string {
 	w := t.Waiting
 	s := v.reason(amounts(t, w.Detail))
+	if w.Place > 0 {
+		return words.Ordinal(w.Place) + " in the queue for a VM. " + s + " The task starts automatically when a VM is free; tasks that wait for people give theirs up."
+	}
 	if !w.Until.IsZero() {
 		s += " Next attempt: " + v.clock(w.Until) + "."
 	}
@@ -162,7 +167,11 @@ func phaseTable(t *state.Task, v View) string {
 		} else if t.Ended() {
 			took = ""
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.Phase(h.Phase), v.clock(h.At), took, markdown.Cell(markdown.Line(amounts(t, h.Reason), 100)))
+		phase := words.Phase(h.Phase)
+		if i+1 == len(t.History) && t.IsHeldUp() && h.Phase.Working() {
+			phase += " (waiting)"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", phase, v.clock(h.At), took, markdown.Cell(markdown.Line(amounts(t, h.Reason), 100)))
 	}
 	return b.String()
 }
@@ -239,8 +248,11 @@ func runs(t *state.Task) int {
 // stepText returns the current run or step with its last activity. It is empty while the task waits.
 func stepText(t *state.Task, v View) string {
 	r := t.Run
-	if t.Waiting != nil && (r == nil || r.State == state.RunLaunching) {
+	if t.IsHeldUp() {
 		return ""
+	}
+	if r != nil && r.State == state.RunLaunching {
+		return fmt.Sprintf("run %d is about to start", r.Seq)
 	}
 	if r == nil {
 		if t.Step != "" && t.Phase.Working() {

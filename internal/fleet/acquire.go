@@ -31,6 +31,8 @@ type AcquireSpec struct {
 	FromImage bool
 	// Candidates, if any, replace Config.Candidates for this order.
 	Candidates []Candidate
+	// Behind is the number of tasks that have waited longer for a VM and get one first.
+	Behind int
 	// Labels are added to the fleet's own labels of the VM.
 	Labels map[string]string
 }
@@ -121,15 +123,16 @@ func (f *Fleet) findOrCreateIntent(ctx context.Context, spec AcquireSpec) (inten
 	if err != nil {
 		return intent{}, err
 	}
-	if spare, ok := f.standby.findStandby(ctx, rows, spec); ok {
-		row, err := f.standby.rebuildIntent(ctx, in, spare)
-		if !errors.Is(err, vm.ErrOver) {
-			return intent{Row: row}, asNoCapacity(err)
-		}
-	}
 	caps, err := f.caps(ctx, in.Task)
 	if err != nil {
 		return intent{}, err
+	}
+	caps.Reserved = spec.Behind
+	if spare, ok := f.standby.findStandby(ctx, rows, spec); ok {
+		row, err := f.standby.rebuildIntent(ctx, in, spare, caps)
+		if !errors.Is(err, vm.ErrOver) {
+			return intent{Row: row}, asNoCapacity(err)
+		}
 	}
 	row, err := f.rows.Intend(ctx, in, caps)
 	if f.standby.makeRoom(ctx, rows, err) {

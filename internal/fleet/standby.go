@@ -147,13 +147,9 @@ func (p *standby) isSuitable(ctx context.Context, row vm.Row, spec AcquireSpec) 
 }
 
 // rebuildIntent stores that the new VM takes over a standby VM.
-func (p *standby) rebuildIntent(ctx context.Context, in vm.Intent, spare vm.Row) (vm.Row, error) {
+func (p *standby) rebuildIntent(ctx context.Context, in vm.Intent, spare vm.Row, caps vm.Caps) (vm.Row, error) {
 	in.Rebuilds = spare.Name
 	p.inventory.dropCached(spare.Name)
-	caps, err := p.caps(ctx, in.Task)
-	if err != nil {
-		return vm.Row{}, err
-	}
 	return p.rows.Intend(ctx, in, caps)
 }
 

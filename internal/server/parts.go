@@ -166,6 +166,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 	vms := taskvm.Config{
 		Fleet:      s.fleet,
 		Store:      s.store,
+		Rows:       s.store.VMs,
 		Times:      s.store.VMs.Times,
 		Disconnect: s.keeper.Forget,
 		Provider:   s.cfg.Provider,

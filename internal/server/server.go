@@ -36,6 +36,7 @@ import (
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/summary"
+	"github.com/errand-bot/errand/internal/taskvm"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/watch"
@@ -105,6 +106,7 @@ type Server struct {
 	queue     *queue.Queue
 	poller    *watch.Poller
 	super     *watch.Supervisor
+	vmQueue   *taskvm.Queue
 	summaries *summary.Writer
 	cleaner   *retention.Cleaner
 	listener  net.Listener
@@ -289,7 +291,7 @@ func (s *Server) work(ctx context.Context) error {
 	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
-		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, sweeper.Run, s.fleet.Run, s.cleaner.Run, s.bake,
+		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, sweeper.Run, s.fleet.Run, s.cleaner.Run, s.bake,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}

@@ -52,6 +52,8 @@ type Timing struct {
 	ReapGrace time.Duration
 	// VMTick is the pause between two checks of VMs that are being created or started.
 	VMTick time.Duration
+	// VMQueue is how often the queue for VMs is checked while tasks wait in it.
+	VMQueue time.Duration
 }
 
 // DefaultTiming returns the values of production.
@@ -65,6 +67,7 @@ func DefaultTiming() Timing {
 		WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond,
 		JobRetry: 2 * time.Second, RescueEvery: 10 * time.Second, ProgressEvery: 5 * time.Second,
 		UnreachableFor: 10 * time.Minute, ReapGrace: 15 * time.Minute, VMTick: 5 * time.Second,
+		VMQueue: 2 * time.Second,
 	}
 }
 

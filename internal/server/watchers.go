@@ -44,6 +44,17 @@ func (s *Server) makeWatchers(context.Context) error {
 		Interpret:   func(task *state.Task, r *state.Run) watch.Interpreter { return s.steps.Interpret(task, r) },
 		Transcripts: s.transcript,
 	})
+	s.vmQueue = taskvm.NewQueue(taskvm.QueueConfig{
+		Store:    s.store,
+		Rows:     s.store.VMs,
+		VMs:      s.cfg.VMCaps().VMs,
+		Provider: s.cfg.Provider,
+		Now:      s.opts.Now,
+		Log:      s.opts.Log,
+		Every:    t.VMQueue,
+		Again:    5 * t.VMQueue,
+		Shown:    30 * t.VMQueue,
+	})
 	s.summaries = summary.NewWriter(summary.Config{
 		Store:   s.store,
 		Archive: s.archive,

@@ -22,7 +22,7 @@ func (v *VMs) refusal(ctx context.Context, t *state.Task, spec fleet.AcquireSpec
 	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
 		return fmt.Errorf("%w: %w", workspace.ErrNoSnapshot, err)
 	case errors.As(err, &limit) && limit.Limit == vm.LimitVMs:
-		return fmt.Errorf("%w: %s%s", workspace.ErrNoVM, limit.Reason, v.holders(ctx, t))
+		return &workspace.QueuedError{Place: spec.Behind + 1, Reason: limit.Reason + v.holders(ctx, t)}
 	case errors.As(err, &limit):
 		return limit
 	case errors.As(err, &none):
@@ -45,28 +45,25 @@ func configurationError(provider string, err error) string {
 // maxHolders is the largest number of tasks that holders names.
 const maxHolders = 3
 
-// holders describes the tasks that have VMs, beginning with those that keep theirs until a person acts. Tasks of other
-// repositories are counted but not named, because readers may have no access to them.
+// holders describes the tasks that have VMs. Tasks of other repositories are counted but not named, because readers may
+// have no access to them.
 func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
 	tasks, err := v.cfg.Store.Overviews(ctx)
 	if err != nil {
 		v.cfg.Log.Warn().Err(err).Msg("failed to find out which tasks have the VMs")
 		return "" // the reason alone is enough
 	}
-	var stuck, others []string
+	var named []string
 	elsewhere := 0
 	for _, t := range tasks {
-		switch name := fmt.Sprintf("#%d (%s)", t.Key.Issue, words.Phase(t.Phase)); {
+		switch {
 		case !t.HasVM || t.Key == waiting.Key:
 		case t.Key.Repo != waiting.Key.Repo:
 			elsewhere++
-		case t.Phase == state.PhaseFailed || t.Phase == state.PhaseAwaitingAnswer:
-			stuck = append(stuck, name)
 		default:
-			others = append(others, name)
+			named = append(named, fmt.Sprintf("#%d (%s)", t.Key.Issue, words.Phase(t.Phase)))
 		}
 	}
-	named := append(stuck, others...)
 	if more := len(named) - maxHolders; more > 0 {
 		named = append(named[:maxHolders], fmt.Sprintf("%d more in this repository", more))
 	}
@@ -76,9 +73,5 @@ func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
 	if len(named) == 0 {
 		return ""
 	}
-	s := ", by " + strings.Join(named, ", ")
-	if len(stuck) > 0 {
-		s += "; an answer, `retry` or `cancel` there frees one sooner"
-	}
-	return s
+	return ", by " + strings.Join(named, ", ")
 }

@@ -38,6 +38,7 @@ type Store interface {
 type Config struct {
 	Fleet Fleet
 	Store Store
+	Rows  Rows
 	// Times returns how long creating and imaging VMs took recently.
 	Times func(ctx context.Context) (vm.Times, error)
 	// Disconnect closes errand's connection to a VM that is no longer used.
@@ -76,6 +77,10 @@ func (v *VMs) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 			return state.VM{}, err
 		}
 	}
+	var err error
+	if spec.Behind, err = v.tasksAhead(ctx, t); err != nil {
+		return state.VM{}, err
+	}
 	vm, err := v.cfg.Fleet.Acquire(ctx, spec)
 	if err != nil {
 		return state.VM{}, v.refusal(ctx, t, spec, err)
@@ -87,6 +92,22 @@ func (v *VMs) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 		Name: vm.Name, Provider: v.cfg.Provider, Kind: vm.Kind, Gen: vm.Gen, CreatedAt: vm.CreatedAt,
 		Paid: vm.Paid, MicroHour: vm.MicroHour, Currency: vm.Currency, SuspendDuration: v.imagingTime(ctx, t),
 	}, nil
+}
+
+// tasksAhead returns the number of tasks that get a VM before this one.
+func (v *VMs) tasksAhead(ctx context.Context, t *state.Task) (int, error) {
+	tasks, err := v.cfg.Store.Overviews(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !slices.ContainsFunc(tasks, isQueued) {
+		return 0, nil
+	}
+	rows, err := v.cfg.Rows.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return ahead(waiting(tasks, rows), t.Key), nil
 }
 
 // imagingTime returns how long suspending the task's VM takes if its disk is imaged, which takes minutes; otherwise 0.

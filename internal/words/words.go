@@ -98,6 +98,14 @@ func Wait(k state.WaitKind) string {
 	return Plain(string(k))
 }
 
+// Waiting names the thing for which a task waits, with the task's place if it is in a queue.
+func Waiting(w *state.Waiting) string {
+	if w.Place > 0 {
+		return Wait(w.Kind) + " (" + Ordinal(w.Place) + " in the queue)"
+	}
+	return Wait(w.Kind)
+}
+
 // Run names a kind of run.
 func Run(k state.RunKind) string {
 	switch k {
@@ -262,6 +270,22 @@ func Count(n int64) string {
 		return fmt.Sprintf("%dk", n/1000)
 	}
 	return fmt.Sprint(n)
+}
+
+// Ordinal formats a place: "1st", "2nd", "11th".
+func Ordinal(n int) string {
+	suffix := "th"
+	if n/10%10 != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n) + suffix
 }
 
 // Many counts things: "1 run", "2 runs".

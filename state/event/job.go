@@ -162,6 +162,16 @@ type (
 		For    state.JobKind `json:"woken_for,omitempty"` // the step that needed the VM
 	}
 
+	// VMWanted asks a task to give up its idle VM, because another task waits for one.
+	VMWanted struct {
+		VM string `json:"vm"` // its name
+	}
+
+	// QueueMoved is the present place of a task in the queue for a VM, from 1.
+	QueueMoved struct {
+		Place int `json:"place"`
+	}
+
 	// StepFailed says that a job has failed permanently.
 	StepFailed struct {
 		Failure state.Failure `json:"failure"`

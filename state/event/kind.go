@@ -59,6 +59,8 @@ const (
 	KindReleased         Kind = "released"
 	KindSuspended        Kind = "slept"
 	KindRestored         Kind = "woken"
+	KindVMWanted         Kind = "vm_wanted"
+	KindQueueMoved       Kind = "queue_moved"
 	KindDue              Kind = "due"
 	KindStepFailed       Kind = "step_failed"
 )
@@ -114,6 +116,8 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindReleased:         decode[Released],
 	KindSuspended:        decode[Suspended],
 	KindRestored:         decode[Restored],
+	KindVMWanted:         decode[VMWanted],
+	KindQueueMoved:       decode[QueueMoved],
 	KindDue:              decode[Due],
 	KindStepFailed:       decode[StepFailed],
 }
@@ -264,6 +268,12 @@ func (Suspended) Kind() Kind { return KindSuspended }
 
 // Kind returns [KindRestored].
 func (Restored) Kind() Kind { return KindRestored }
+
+// Kind returns [KindVMWanted].
+func (VMWanted) Kind() Kind { return KindVMWanted }
+
+// Kind returns [KindQueueMoved].
+func (QueueMoved) Kind() Kind { return KindQueueMoved }
 
 // Kind returns [KindDue].
 func (Due) Kind() Kind { return KindDue }

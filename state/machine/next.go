@@ -137,7 +137,7 @@ const progressGaps = 6
 // needsNoUpdate reports whether the event changed nothing that people need to see in the status comment.
 func needsNoUpdate(c *change) bool {
 	switch c.e.Kind() {
-	case event.KindStatusSent, event.KindModelCalled: // the next progress event shows the cost, too
+	case event.KindStatusSent, event.KindModelCalled, event.KindVMWanted: // the next progress event shows the cost, too
 		return true
 	case event.KindDue:
 		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil

@@ -71,6 +71,17 @@ func suspendVM(c *change) {
 	enqueueSuspend(c)
 }
 
+// canYield reports whether the VM of the event is still the task's, and the task neither needs it nor is about to.
+func canYield(c *change) bool {
+	return c.t.CanYieldVM() && c.t.VM.Name == of[event.VMWanted](c).VM && !c.e.VMNeeded
+}
+
+// yieldVM suspends the task's VM for another task.
+func yieldVM(c *change) {
+	c.t.VM.WantedAt = c.e.Now
+	enqueueSuspend(c)
+}
+
 // enqueueSuspend enqueues saving the work on the task's VM, after which the VM is deleted.
 func enqueueSuspend(c *change) {
 	j := c.job(state.JobSuspend, state.LaneWork, "sleep-"+c.t.VM.Name)
@@ -81,8 +92,8 @@ func enqueueSuspend(c *change) {
 // isTaskVM reports whether the event is about the task's present VM.
 func isTaskVM(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Suspended](c).VM }
 
-// releaseSuspended deletes the VM whose work was saved, unless the VM is needed by now. Without Suspended.Work nothing
-// could be saved, and Failure has the reason.
+// releaseSuspended deletes the VM whose work was saved, unless the VM is needed by now and no other task waits for it.
+// Without Suspended.Work nothing could be saved, and Failure has the reason.
 func releaseSuspended(c *change) {
 	a := of[event.Suspended](c).Work
 	if a != nil {
@@ -91,7 +102,8 @@ func releaseSuspended(c *change) {
 	if s := of[event.Suspended](c).Saved; s.Ref != "" {
 		c.t.Saved = append(c.t.Saved, s)
 	}
-	if wanted := c.e.VMNeeded || !c.t.HasIdleVM(); c.t.Ended() || wanted && a != nil && a.Mode == settings.SleepArchive {
+	needed := (c.e.VMNeeded || !c.t.HasIdleVM()) && !owesVM(c)
+	if c.t.Ended() || needed && a != nil && a.Mode == settings.SleepArchive {
 		c.checkIdleAgain() // it is deleted, or kept, as without suspending
 		return
 	}
@@ -102,6 +114,12 @@ func releaseSuspended(c *change) {
 	}
 	c.releaseVM(reason)
 	storeRelease(c, reason)
+}
+
+// owesVM reports whether the VM was promised to another task: a person who answered while the work was saved waits for
+// the next one. No run is on it.
+func owesVM(c *change) bool {
+	return !c.t.VM.WantedAt.IsZero() && (c.t.Run == nil || c.t.Run.State == state.RunLaunching)
 }
 
 // checkIdleAgain schedules another check of a VM that was kept because it might be needed.

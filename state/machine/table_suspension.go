@@ -14,6 +14,18 @@ var suspendRows = []Row{
 		Doc: "the VM was not needed until the end of the paid hour, or for a while: its work is saved",
 	},
 	{
+		From: open, On: event.KindVMWanted,
+		If: "it is idle and stays so", when: canYield,
+		To: same, do: yieldVM,
+		Doc: "another task waits for a VM: the work is saved and the VM deleted",
+	},
+	{
+		From: working, On: event.KindQueueMoved,
+		If: "it waits in the queue for a VM", when: func(c *change) bool { return c.t.IsQueuedForVM() },
+		To: same, do: func(c *change) { c.t.Waiting.Place = max(of[event.QueueMoved](c).Place, 1) },
+		Doc: "its place is shown in the status comment",
+	},
+	{
 		From: open, On: event.KindDue,
 		If:   "a paid hour of the VM ends",
 		when: all(isDue(state.DueSpan), func(c *change) bool { return c.t.VM != nil && c.t.VM.Name == of[event.Due](c).VM }),

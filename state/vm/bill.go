@@ -109,6 +109,7 @@ func spansBefore(created time.Time, paid time.Duration, at time.Time) int64 {
 // Caps limit VMs. Zero means no limit. Except for VMs, only VMs that cost something count.
 type Caps struct {
 	VMs        int           // at once
+	Reserved   int           // of VMs, for others that have waited longer
 	PerHour    int           // intents in the last hour
 	PerTask    time.Duration // of paid spans, over all VMs of a task
 	MicroDay   int64         // cost of the spans of a day (UTC), in millionths of the provider's currency

@@ -79,22 +79,33 @@ func affectsRoster(old, row *Row) bool {
 
 // checkCaps returns a *LimitError if a cap forbids the VM of row, which is not in the roster yet.
 func (s *Rows) checkCaps(r kv.Reader, o *roster, row *Row, caps Caps, now time.Time) error {
+	if row.Paid > 0 {
+		if err := o.checkIntents(caps.PerHour, now); err != nil && row.Rebuilds == "" {
+			return err
+		}
+		if err := s.checkMoney(r, o, row, caps, now); err != nil {
+			return err
+		}
+	}
+	return o.checkNumber(caps) // last: other tasks may be suspended for a VM that only this cap forbids
+}
+
+// checkNumber checks the number of VMs.
+func (o *roster) checkNumber(caps Caps) error {
 	taken := 0
 	for _, v := range o.Open {
 		if v.countsAsVM() {
 			taken++
 		}
 	}
-	if caps.VMs > 0 && taken >= caps.VMs {
-		return &LimitError{Limit: LimitVMs, Reason: fmt.Sprintf("%d of %d VMs are in use", taken, caps.VMs)}
-	}
-	if row.Paid <= 0 {
+	if caps.VMs <= 0 || taken+caps.Reserved < caps.VMs {
 		return nil
 	}
-	if err := o.checkIntents(caps.PerHour, now); err != nil && row.Rebuilds == "" {
-		return err
+	reason := fmt.Sprintf("%d of %d VMs are in use", taken, caps.VMs)
+	if taken < caps.VMs {
+		reason += ", and tasks that have waited longer get the next ones"
 	}
-	return s.checkMoney(r, o, row, caps, now)
+	return &LimitError{Limit: LimitVMs, Reason: reason}
 }
 
 func (o *roster) checkIntents(perHour int, now time.Time) error {

@@ -26,6 +26,17 @@ import (
 // ErrNoVM says that no VM is available now; the task waits. Its message says why.
 var ErrNoVM = errors.New("no VM is available now")
 
+// A QueuedError is ErrNoVM if other tasks use all VMs that may exist at the same time: the task waits in the queue for one.
+type QueuedError struct {
+	Place  int    // in the queue, from 1
+	Reason string // a clause for people
+}
+
+func (e *QueuedError) Error() string { return e.Reason }
+
+// Is makes errors.Is(err, ErrNoVM) true.
+func (e *QueuedError) Is(target error) bool { return target == ErrNoVM }
+
 // ErrNoSnapshot says that the snapshot from which a VM was to be created no longer exists.
 var ErrNoSnapshot = errors.New("the snapshot is gone")
 
@@ -133,7 +144,10 @@ func (o *Opener) Reach(ctx context.Context, t *state.Task, l *state.Launch) (*Wo
 // refusal translates an error of Acquire into something to wait for, or into an error.
 func refusal(err error) (*state.Waiting, error) {
 	var limit *vm.LimitError
+	var queued *QueuedError
 	switch {
+	case errors.As(err, &queued):
+		return &state.Waiting{Kind: state.WaitVM, Detail: queued.Reason, Place: queued.Place}, nil
 	case errors.Is(err, ErrNoVM):
 		return &state.Waiting{Kind: state.WaitVM, Detail: err.Error()}, nil
 	case !errors.As(err, &limit):
