@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,21 @@ func TestCapOnVMs(t *testing.T) {
 	s.refuses(t, Intent{Name: "free2", Owner: "x"}, caps, LimitVMs)
 	s.vmEvent(t, "free", Event{Kind: Fail, EndReason: "crashed"}) // the remains of a box do not count towards the limit
 	s.intend(t, Intent{Name: "free2", Owner: "x"}, caps)
+}
+
+// A place that is reserved for those that waited longer is not given to others, and the number is the last cap that is
+// checked: its refusal means that nothing else forbids the VM.
+func TestReservedPlaces(t *testing.T) {
+	t.Parallel()
+	s := newTestRows(t)
+	s.bring(t, "a", firstTask, Caps{})
+	if got := s.refuses(t, cloudIntent("b", firstTask), Caps{VMs: 3, Reserved: 2}, LimitVMs); !strings.Contains(got.Reason, "1 of 3 VMs are in use, and tasks that have waited longer") {
+		t.Errorf("got reason %q", got.Reason)
+	}
+	s.refuses(t, cloudIntent("b", firstTask), Caps{VMs: 1, PerHour: 1}, LimitVMCreates)
+	s.refuses(t, cloudIntent("b", firstTask), Caps{VMs: 1, MicroDay: euros}, LimitVMsDay)
+	s.intend(t, cloudIntent("b", firstTask), Caps{VMs: 3, Reserved: 1})
+	s.intend(t, cloudIntent("c", firstTask), Caps{Reserved: 9}) // no limit
 }
 
 func TestCapOnIntents(t *testing.T) {
