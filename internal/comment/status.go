@@ -291,6 +291,8 @@ func planState(t *state.Task, p *state.Plan, v View) string {
 		return s + fmt.Sprintf(", approved by %s (%s) at %s", name(a.By), words.Via(a.Via), v.clock(a.Given))
 	case p.Stale != "":
 		return s + ", can no longer be approved"
+	case p.Superseded && t.IsHeldUp():
+		return s + ", to be revised"
 	case p.Superseded:
 		return s + ", being revised"
 	case len(t.Held) > 0:

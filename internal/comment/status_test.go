@@ -41,6 +41,11 @@ func statuses() map[string]*state.Task {
 			testLife{t}.phase(state.PhaseInterrupted, 34, "a limit")
 		}),
 		"over_cap": with(overCap),
+		"queued_for_vm": with(func(t *state.Task) {
+			implementing(t)
+			t.Run.State = state.RunLaunching
+			t.Waiting = &state.Waiting{Kind: state.WaitVM, Place: 2, Detail: "3 of 3 VMs are in use, by #3 (implementing), #5 (pull request open) and 1 task of other repositories", Since: at(30), Until: at(59)}
+		}),
 		"key": with(func(t *state.Task) {
 			t.Waiting = &state.Waiting{Kind: state.WaitKey, Detail: "the model's provider `anthropic` refuses errand's key", Until: at(59),
 				Hint: "The operator has to set a key that is valid at `models.anthropic` and restart errand, or make this one valid again; the task then continues automatically."}
