@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/taskvm"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
@@ -42,6 +43,8 @@ type errand struct {
 	swept    time.Time // last successful sweep of GitHub's state
 	rescue   time.Time
 	followed time.Time
+	vmQueue  *taskvm.Queue
+	nextTurn time.Time // next check of the queue for VMs
 	born     time.Time
 	reaped   map[string]bool // VMs without an owner at the last check
 	idle     int             // version of the store at which all lanes were idle
@@ -73,7 +76,7 @@ func (w *world) start() {
 	now := func() time.Time { return w.now }
 	gh := api{hub: w.hub}
 	e.steps = workflow.New(workflow.Config{
-		Store: w.journal, GitHub: gh, VMs: w.machines, Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: registry.DefaultConfig(),
+		Store: w.journal, GitHub: gh, VMs: w.machines.vms(), Runner: w.machines, Tether: w.machines, Files: files{w: w}, Agents: b.agents, Agent: registry.DefaultConfig(),
 		Redact: b.redact, Scanner: b.scanner, Defaults: settings.Default(), Now: now,
 		RepoConfig: func(data []byte) (settings.Settings, error) {
 			return config.ParseRepo(data, settings.Default(), nil)
@@ -96,7 +99,8 @@ func (w *world) start() {
 	e.sweeper = watch.NewSweeper(watch.SweeperConfig{
 		Store: sweepStore{w.journal, w.model}, GitHub: gh, Inbox: sweepInbox{e.inbox, w.model}, Log: w.log, Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
 	})
-	e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed = w.now, w.now, w.now, w.now.Add(10*time.Second), w.now
+	e.vmQueue = w.machines.queue()
+	e.nextTurn, e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed = w.now, w.now, w.now, w.now, w.now.Add(10*time.Second), w.now
 	w.errand, w.model.good = e, map[conversation]time.Time{}
 	w.itself = true // errand would end and be restarted
 	if _, err := w.journal.Rescue(e.ctx, w.now.Add(24*time.Hour)); err != nil && e.ctx.Err() == nil {
@@ -215,6 +219,12 @@ func (e *errand) watch() {
 		}
 		swept()
 	}
+	if e.up() && !w.now.Before(e.nextTurn) {
+		e.nextTurn = w.now.Add(max(time.Minute, w.coarse))
+		if waits, _ := e.vmQueue.Step(e.ctx); waits { // an error is retried
+			e.nextTurn = w.now.Add(max(10*time.Second, w.coarse))
+		}
+	}
 	if e.up() && !w.now.Before(e.rescue) {
 		e.rescue = w.now.Add(max(time.Minute, w.coarse))
 		if _, err := e.store.Rescue(e.ctx, w.now); err != nil && e.up() && !errors.Is(err, errFull) {
@@ -228,6 +238,7 @@ func (e *errand) watch() {
 func (e *errand) endCoarseSpan() {
 	now := e.w.now
 	e.followed, e.nextPoll, e.rescue = earlier(e.followed, now.Add(time.Minute)), earlier(e.nextPoll, now.Add(time.Minute)), earlier(e.rescue, now.Add(time.Minute))
+	e.nextTurn = earlier(e.nextTurn, now.Add(time.Minute))
 	e.nextHook, e.nextLook = earlier(e.nextHook, now.Add(5*time.Minute)), earlier(e.nextLook, now.Add(15*time.Minute))
 }
 
@@ -288,5 +299,5 @@ func (e *errand) reap() {
 
 // next returns the time of the next work.
 func (e *errand) next() time.Time {
-	return slices.MinFunc([]time.Time{e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed, e.due}, time.Time.Compare)
+	return slices.MinFunc([]time.Time{e.nextTurn, e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed, e.due}, time.Time.Compare)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/errand-bot/errand/internal/runner"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/runnerctl"
+	"github.com/errand-bot/errand/internal/taskvm"
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
-	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -27,6 +27,7 @@ type machines struct {
 	w               *world
 	list            []*walkVM
 	full            time.Time // no VM is available until then
+	slots           int       // the maximum number of VMs
 	runs            int
 	spends          int64 // true cost of all agents, in millionths of a dollar
 }
@@ -46,46 +47,12 @@ type walkVM struct {
 }
 
 var (
-	_ workflow.VMs    = (*machines)(nil)
+	_ taskvm.Fleet    = (*machines)(nil)
 	_ workflow.Runner = (*machines)(nil)
 	_ workflow.Tether = (*machines)(nil)
 )
 
-// maxVMs is the maximum number of VMs.
-const maxVMs = 3
-
 var errDeaf = errors.New("the VM cannot be reached")
-
-// Acquire finds or creates the task's VM by its derived name, as the fleet does.
-func (m *machines) Acquire(ctx context.Context, t *state.Task) (vm state.VM, err error) {
-	gen := len(t.VMs) + 1
-	if t.VM != nil {
-		gen = t.VM.Gen
-		if t.Fresh {
-			gen = len(t.VMs) + 2
-		}
-	}
-	err = m.w.gate(ctx, "acquire VM", true, func() error {
-		for range 5 {
-			name := fmt.Sprintf("vm-%d-%d", t.Key.Issue, gen)
-			vm = state.VM{Name: name, Provider: "memory", Kind: "memory", Gen: gen, CreatedAt: m.w.now}
-			i := slices.IndexFunc(m.list, func(o *walkVM) bool { return o.name == name })
-			switch {
-			case i >= 0 && !m.list[i].ended:
-				return nil
-			case i >= 0:
-				gen++
-				continue
-			case m.w.now.Before(m.full) || m.alive() >= maxVMs:
-				return fmt.Errorf("%w: all are taken", workspace.ErrNoVM)
-			}
-			m.list = append(m.list, &walkVM{name: name, owner: t.Key.String(), blobs: map[string][]byte{}})
-			return nil
-		}
-		return fmt.Errorf("%w: they end at once", workspace.ErrNoVM)
-	})
-	return vm, err
-}
 
 func (m *machines) alive() (n int) {
 	for _, o := range m.list {

@@ -43,6 +43,7 @@ func (m *model) watch() {
 		m.checkApprovalsTaken(t, false)
 		m.checkReasonTold(t, false)
 	}
+	m.checkQueue()
 	m.heard(false)
 }
 

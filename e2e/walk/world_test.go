@@ -92,6 +92,7 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 		j := i + w.roll("lane", len(w.lanes)-i)
 		w.lanes[i], w.lanes[j] = w.lanes[j], w.lanes[i]
 	}
+	w.machines.limit(w.lanes)
 	w.hub.config = configs()[max(w.roll("config at first", 10)-4, 0)]
 	w.start()
 	return w
@@ -99,7 +100,7 @@ func newWorld(d dice, fault plant, met, fail func(string)) *world {
 
 // assemble creates GitHub, the VMs and the model of the promises, with an empty database.
 func (w *world) assemble() {
-	w.hub, w.machines, w.model = newHub(w), &machines{w: w}, newModel(w)
+	w.hub, w.machines, w.model = newHub(w), &machines{w: w, slots: 3}, newModel(w)
 	w.db, w.knownAt = newMemory(), -1
 }
 

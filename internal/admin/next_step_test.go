@@ -32,6 +32,10 @@ func TestPageAndCommentAgree(t *testing.T) {
 	}{
 		"a condition": {phase(state.PhaseQueued, func(t *state.Task) { t.Waiting = &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by #3"} }),
 			state.AwaitedCondition, "Waits for other issues", "blocked by #3"},
+		"a place in the queue": {phase(state.PhaseImplementing, func(t *state.Task) {
+			t.Run = &state.Run{State: state.RunLaunching}
+			t.Waiting = &state.Waiting{Kind: state.WaitVM, Place: 2, Detail: "3 of 3 VMs are in use"}
+		}), state.AwaitedCondition, "Waits for a VM (2nd in the queue).", "2nd in the queue for a VM"},
 		"a run":        {phase(state.PhaseImplementing, none), state.AwaitedRun, "Continues automatically.", "Nothing for you to do right now."},
 		"a resumption": {phase(state.PhaseInterrupted, none), state.AwaitedResumption, "Continues automatically later.", "continues automatically"},
 		"a posting":    {plan(state.Plan{Revision: 1}), state.AwaitedPosting, "about to be posted", "about to be posted"},

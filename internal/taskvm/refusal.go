@@ -60,6 +60,8 @@ func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
 		case !t.HasVM || t.Key == waiting.Key:
 		case t.Key.Repo != waiting.Key.Repo:
 			elsewhere++
+		case t.Waiting != "" && t.Phase.Working():
+			named = append(named, fmt.Sprintf("#%d (waiting for %s)", t.Key.Issue, words.Wait(t.Waiting)))
 		default:
 			named = append(named, fmt.Sprintf("#%d (%s)", t.Key.Issue, words.Phase(t.Phase)))
 		}

@@ -42,6 +42,25 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// TestAllVMsInUse: the task waits in the queue, at the place that follows from those ahead, and reads who has the VMs; of
+// other repositories it learns the number only. A holder that waits does not look as if somebody worked for it.
+func TestAllVMsInUse(t *testing.T) {
+	t.Parallel()
+	o := &office{tasks: []state.TaskOverview{
+		{Key: key(1), Phase: state.PhaseImplementing, HasVM: true},
+		{Key: key(2), Phase: state.PhaseImplementing, HasVM: true, Waiting: state.WaitLimit},
+		{Key: key(3), Phase: state.PhasePROpen, HasVM: true},
+		{Key: key(4), Phase: state.PhasePROpen},
+		{Key: state.TaskKey{Repo: 8, Issue: 1}, Phase: state.PhaseFailed, HasVM: true},
+	}}
+	err := New(Config{Store: o}).refusal(t.Context(), &state.Task{Key: key(9)}, fleet.AcquireSpec{Behind: 2}, noVM(&vm.LimitError{Limit: vm.LimitVMs, Reason: "4 of 4 VMs are in use"}))
+	var queued *workspace.QueuedError
+	const want = "4 of 4 VMs are in use, by #1 (implementing), #2 (waiting for a limit or an outage to end), #3 (pull request open), 1 task of other repositories"
+	if !errors.As(err, &queued) || queued.Place != 3 || queued.Reason != want || !errors.Is(err, workspace.ErrNoVM) {
+		t.Errorf("got %#v", err)
+	}
+}
+
 // noVM is how the fleet says that there is no VM now.
 func noVM(cause error) error {
 	return fmt.Errorf("acquire: %w", &fleet.NoCapacityError{Reason: "it is so", Cause: cause})

@@ -18,6 +18,15 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+func TestOrdinal(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 10: "10th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 102: "102nd", 111: "111th"} {
+		if got := words.Ordinal(n); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestExactSpan(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]time.Duration{
