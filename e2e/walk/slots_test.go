@@ -82,8 +82,12 @@ func (m *machines) Acquire(ctx context.Context, spec fleet.AcquireSpec) (server 
 	return server, err
 }
 
-// keepLimit is how long a task that waits for people may keep a VM that another task waits for: its work has to be saved.
-const keepLimit = 10 * time.Minute
+// Time limits without failures: keepLimit is how long a task that waits for people may keep a VM that another task waits
+// for, whose work has to be saved, and freeLimit how long a VM may be free.
+const (
+	keepLimit = 10 * time.Minute
+	freeLimit = 3 * time.Minute
+)
 
 // checkQueue checks that a task that waits for people never keeps another one waiting: within minutes the idle VM is
 // suspended, or a free one used.
@@ -99,19 +103,19 @@ func (m *model) checkQueue() {
 		m.kept = kept
 		return
 	}
-	note := func(name, what string) {
+	note := func(name string, limit time.Duration, what string) {
 		since, known := m.kept[name]
 		if !known {
 			since = w.now
 		}
 		kept[name] = since
 		since = later(later(since, w.trouble), w.errand.born)
-		if w.errand.up() && w.now.After(since.Add(keepLimit+3*w.coarse)) {
+		if w.errand.up() && w.now.After(since.Add(limit+3*w.coarse)) {
 			w.fatalf("slots: task %s has waited for a VM since %s, but %s: %+v, jobs %v", waits.Key, sub(waits.Waiting.Since), what, waits.Waiting, w.jobsOf(waits))
 		}
 	}
 	if w.machines.alive() < w.machines.slots {
-		note("", "one is free")
+		note("", freeLimit, "one is free")
 	}
 	for _, t := range w.tasks() {
 		if t.VM == nil || t.Gathering != nil || t.Run != nil || w.rests(t) != "people" || t.Key == waits.Key {
@@ -119,7 +123,7 @@ func (m *model) checkQueue() {
 		}
 		for _, o := range w.machines.list {
 			if o.name == t.VM.Name && !o.ended && !w.now.Before(o.deaf) {
-				note(o.name, fmt.Sprintf("task %s (%s) keeps %s while it waits for people, jobs %v", t.Key, t.Phase, o.name, w.jobsOf(t)))
+				note(o.name, keepLimit, fmt.Sprintf("task %s (%s) keeps %s while it waits for people, jobs %v", t.Key, t.Phase, o.name, w.jobsOf(t)))
 			}
 		}
 	}
