@@ -21,8 +21,9 @@ import (
 // never needs it.
 const patience = 4 * time.Minute
 
-// timingYAML is errand's section timing: production's, except for waits in real time.
-const timingYAML = `timing:
+// timingYAML is errand's section timing: production's, except for waits in real time. All tasks of a life share one VM.
+const timingYAML = `limits: {vms: 1}
+timing:
   poll_fast: 60ms
   poll_slow: 60ms
   deliveries: 300ms
@@ -35,6 +36,7 @@ func timing() server.Timing {
 	t := server.DefaultTiming()
 	t.PollGap, t.ProgressEvery = 30*time.Millisecond, 300*time.Millisecond
 	t.GatherTalk, t.GatherMax = 150*time.Millisecond, time.Second
+	t.VMQueue = 10 * time.Millisecond
 	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 2000, time.Millisecond, time.Millisecond
 	return t
 }

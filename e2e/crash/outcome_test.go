@@ -41,6 +41,11 @@ func (l *life) outcome(ctx context.Context) (outcome, error) {
 
 // outcomeWith waits until errand has nothing left to do and returns a life's outcome, with what read finds in its task.
 func (l *life) outcomeWith(ctx context.Context, read func(*outcome, *state.Task)) (outcome, error) {
+	return l.outcomeOf(ctx, 1, read)
+}
+
+// outcomeOf is outcomeWith for a life with several tasks.
+func (l *life) outcomeOf(ctx context.Context, want int, read func(*outcome, *state.Task)) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := l.settle(ctx); err != nil {
@@ -55,11 +60,13 @@ func (l *life) outcomeWith(ctx context.Context, read func(*outcome, *state.Task)
 	if err != nil {
 		return outcome{}, err
 	}
-	if len(tasks) != 1 {
-		return outcome{}, fmt.Errorf("got %d tasks, want 1", len(tasks))
+	if len(tasks) != want {
+		return outcome{}, fmt.Errorf("got %d tasks, want %d", len(tasks), want)
 	}
 	o := outcome{}
-	read(&o, tasks[0])
+	for _, t := range tasks {
+		read(&o, t)
+	}
 	if err := o.ofGitHub(l, repo); err != nil {
 		return o, err
 	}
