@@ -196,7 +196,8 @@ type Limits struct {
 	// TokensPerMonth is the maximum number of tokens of all tasks together per UTC month; 0 means no limit.
 	TokensPerMonth int64 `yaml:"tokens_per_month"`
 	// VMs is the maximum number of VMs at the same time, including those that wait with their task in a paid hour and
-	// those in which a base image is baked.
+	// those in which a base image is baked. Further tasks wait in a queue, and a task that waits for people gives its VM up
+	// to them: its work is saved.
 	VMs int `yaml:"vms"`
 	// VMHours is the maximum number of started VM hours of a task (Hetzner only). At the limit the task fails and its
 	// work is kept; `budget +12h` adds hours and continues it.
