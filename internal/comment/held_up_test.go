@@ -83,7 +83,7 @@ func TestNoTextClaimsWorkWhileTheTaskWaits(t *testing.T) {
 			continue
 		}
 		for _, w := range waits() {
-			for _, step := range []state.JobKind{state.JobStart, state.JobLaunch, state.JobRebase, state.JobCollect, state.StepRun} {
+			for _, step := range []state.JobKind{state.JobLaunch, state.JobRebase} {
 				name := string(phase) + ", " + string(w.Kind) + ", " + string(step)
 				task := at1(phase, func(t *state.Task) { t.Waiting, t.Step, t.Resume = &w, step, state.PhaseImplementing })
 				check(name, task)
