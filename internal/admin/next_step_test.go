@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,5 +76,42 @@ func TestPageAndCommentAgree(t *testing.T) {
 		if !seen[a] {
 			t.Errorf("no case for awaited %d", a)
 		}
+	}
+}
+
+// TestNobodyWorksForWaitingTasks: whatever their phase, tasks that are held up are a group of their own, in the order of
+// their waits, without the tone of work. One with an active run stays with its phase.
+func TestNobodyWorksForWaitingTasks(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	task := func(issue int, p state.Phase, waits time.Duration, run state.RunState) *card {
+		task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: issue}, TaskPhase: state.TaskPhase{Phase: p}}
+		if waits > 0 {
+			task.Waiting = &state.Waiting{Kind: state.WaitVM, Place: issue, Since: now.Add(waits)}
+		}
+		if run != "" {
+			task.Run = &state.Run{State: run}
+		}
+		c := newCard(task)
+		return &c
+	}
+	b := &board{Tasks: []*card{
+		task(1, state.PhasePlanning, 0, state.RunActive),
+		task(2, state.PhasePlanning, 3*time.Minute, state.RunLaunching),
+		task(3, state.PhaseImplementing, time.Minute, ""),
+		task(4, state.PhaseImplementing, time.Minute, state.RunActive),
+		task(5, state.PhasePROpen, 0, ""),
+	}}
+	var got []string
+	for _, g := range b.Groups() {
+		for _, c := range g.Cards {
+			got = append(got, fmt.Sprintf("%s %s #%d %s", g.ID, g.Tone, c.Issue, c.Tone()))
+		}
+	}
+	want := []string{
+		"phase-planning busy #1 busy", "phase-implementing busy #4 busy", "phase-pr_open people #5 people", "waiting warn #3 warn", "waiting warn #2 warn",
+	}
+	if !slices.Equal(got, want) || b.Count("busy") != 2 || b.Count("warn") != 2 {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -146,6 +146,24 @@ func TestVMCapDeniesVMs(t *testing.T) {
 	}
 }
 
+// TestOthersComeFirst: the last place is kept for an owner that has waited longer, but nobody loses a VM to it.
+func TestOthersComeFirst(t *testing.T) {
+	t.Parallel()
+	f, _, _ := newFleet(t, 2)
+	acquire(t, f, "one", 1)
+	behind := of("two", 1)
+	behind.Behind = 1
+	if _, err := f.Acquire(t.Context(), behind); !errors.Is(err, fleet.ErrNoCapacity) {
+		t.Errorf("got error %v, want no capacity", err)
+	}
+	acquire(t, f, "first in the queue", 1)
+	one := of("one", 1)
+	one.Behind = 1
+	if _, err := f.Acquire(t.Context(), one); err != nil {
+		t.Errorf("an owner with a VM: %v", err)
+	}
+}
+
 // TestVMCapLimitsConcurrentAcquires lets many ask while no creation has finished yet.
 func TestVMCapLimitsConcurrentAcquires(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
@@ -257,5 +258,33 @@ func TestRequestsAreNotRepeatedAtOnce(t *testing.T) {
 	}
 	if got := slices.DeleteFunc(o.events, func(s string) bool { return s != "#2 retries" }); len(got) != 2 {
 		t.Errorf("told to try again %d times in 10 s, want 2", len(got))
+	}
+}
+
+// cloud records the order of a VM.
+type cloud struct{ spec fleet.AcquireSpec }
+
+func (c *cloud) Acquire(_ context.Context, spec fleet.AcquireSpec) (fleet.VM, error) {
+	c.spec = spec
+	return fleet.VM{Name: "vm"}, nil
+}
+
+func (c *cloud) Release(context.Context, string, fleet.Reason) error { return nil }
+
+func (c *cloud) Images(context.Context, time.Duration) ([]fleet.Image, error) { return nil, nil }
+
+// TestNewcomersQueueUp: a task gets a VM after those that wait already, and they in their order.
+func TestNewcomersQueueUp(t *testing.T) {
+	t.Parallel()
+	o := &office{
+		tasks: []state.TaskOverview{{Key: key(1)}, {Key: key(2), Queued: at(3)}, {Key: key(3), Queued: at(1)}, {Key: key(4), Queued: at(2)}},
+		rows:  []vm.Row{{Name: "a", Task: key(4), Phase: vm.Booting}},
+	}
+	for issue, want := range map[int]int{1: 2, 2: 1, 3: 0, 9: 2} { // the VM of #4 is coming up
+		c := &cloud{}
+		vms := New(Config{Fleet: c, Store: o, Rows: o, BaseGroup: func(string) (string, bool) { return "", false }})
+		if _, err := vms.Acquire(t.Context(), &state.Task{Key: key(issue)}); err != nil || c.spec.Behind != want {
+			t.Errorf("#%d: behind %d tasks (error %v), want %d", issue, c.spec.Behind, err, want)
+		}
 	}
 }
