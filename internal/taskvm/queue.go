@@ -193,21 +193,25 @@ func inUse(rows []vm.Row) (n int) {
 }
 
 // idleVMs returns the tasks that can give up their VMs, in the order in which they do: first those that wait for another
-// one, then those that have waited for people the longest. A VM of another provider makes no room.
+// one, then those that have waited for people the longest, at last those whose work could not be saved before. A VM of
+// another provider makes no room.
 func idleVMs(tasks []state.TaskOverview, rows []vm.Row, provider string) []state.TaskOverview {
 	idle := slices.DeleteFunc(slices.Clone(tasks), func(t state.TaskOverview) bool {
 		return t.IdleVM == "" || !slices.ContainsFunc(rows, func(r vm.Row) bool {
 			return r.Name == t.IdleVM && !r.Phase.Over() && r.Provider == provider
 		})
 	})
-	slices.SortStableFunc(idle, func(a, b state.TaskOverview) int {
-		if isQueued(a) != isQueued(b) {
-			if isQueued(a) {
-				return -1
-			}
-			return 1
+	rank := func(t state.TaskOverview) int {
+		switch {
+		case !t.WantedAt.IsZero():
+			return 2
+		case isQueued(t):
+			return 0
 		}
-		return a.IdleSince.Compare(b.IdleSince)
+		return 1
+	}
+	slices.SortStableFunc(idle, func(a, b state.TaskOverview) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.IdleSince.Compare(b.IdleSince))
 	})
 	return idle
 }
