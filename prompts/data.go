@@ -28,6 +28,10 @@ type Data struct {
 	Considers bool
 	// Asked is the agent's question if the run reads comments on it: it may leave the question open.
 	Asked string
+	// Messages are those that people wrote while the agent worked, and that no run has received yet; the prompt begins with them.
+	Messages []Feedback
+	// Conditions are the messages that earlier runs received while they implemented the plan. They belong to it.
+	Conditions []Said
 	// Since has the visible comments made after the plan (or after Previous).
 	Since []Said
 	// Drift lists changes, since the plan was made, to files that the plan names.
@@ -212,7 +216,7 @@ func (d Data) check(name string) error {
 		{"Plan.Text and Plan.Hash", d.Plan == nil || d.Plan.Text != "" && d.Plan.Hash != "", Names()},
 		{"PR", d.PR != nil, []string{Review}},
 		{"Repair.Problem", d.Repair == nil || d.Repair.Problem != "", Names()},
-		{"Feedback, Checks or Refusals", d.Repair != nil || len(d.Feedback)+len(d.Checks)+len(d.Refusals) > 0, []string{Review}},
+		{"Feedback, Checks or Refusals", d.Repair != nil || len(d.Feedback)+len(d.Messages)+len(d.Checks)+len(d.Refusals) > 0, []string{Review}},
 	}
 	for _, n := range needs {
 		for _, in := range n.in {
@@ -221,7 +225,7 @@ func (d Data) check(name string) error {
 			}
 		}
 	}
-	for i, f := range d.Feedback {
+	for i, f := range slices.Concat(d.Feedback, d.Messages) {
 		if f.ID == "" || f.Kind == "" {
 			return fmt.Errorf("Feedback[%d] has no ID or kind", i)
 		}

@@ -23,6 +23,8 @@ type JobArgs struct {
 	VM string `json:"vm,omitempty"`
 	// stop: the reason, a clause for people; release: a VMEndReason.
 	Reason string `json:"why,omitempty"`
+	// stop: another run continues at once on the VM, so the work is not saved.
+	Continues bool `json:"continues,string,omitempty"`
 
 	Mode settings.SleepMode `json:"mode,omitempty"` // forget: the form of the saved work
 	Ref  string             `json:"ref,omitempty"`  // forget: the saved work
@@ -82,5 +84,6 @@ const (
 	DueSpan      DueKind = "vm_span"   // another paid span of VM is about to begin
 	DueUnused    DueKind = "unused"    // the saved work was not needed for long
 	DueComments  DueKind = "comments"  // the gathered comments may be considered
+	DueSteer     DueKind = "steer"     // the messages to Run may be delivered
 	DueForget    DueKind = "forget"    // Ref, the saved work of an ended task, is to be deleted
 )

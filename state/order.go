@@ -36,4 +36,5 @@ type Order struct {
 	VMHours  int    `json:"vm_hours,omitempty"` // budget +12h
 	Arg      string `json:"arg,omitempty"`      // model NAME, create pr KEY-123, the command nearest to an unknown word
 	Text     string `json:"text,omitempty"`
+	After    bool   `json:"after,omitempty"` // after: MESSAGE
 }

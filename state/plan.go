@@ -170,7 +170,7 @@ const (
 	FeedbackComment   FeedbackKind = "comment"
 	FeedbackAnswer    FeedbackKind = "answer"    // to a question
 	FeedbackEdit      FeedbackKind = "edit"      // of the issue
-	FeedbackCondition FeedbackKind = "condition" // of an approval; in every prompt
+	FeedbackCondition FeedbackKind = "condition" // of an approval, or a message while its plan is implemented; in every prompt
 	FeedbackReview    FeedbackKind = "review"
 	FeedbackThread    FeedbackKind = "thread"   // a review thread
 	FeedbackChecks    FeedbackKind = "checks"   // failed ones
@@ -194,6 +194,11 @@ type Feedback struct {
 	// Mention is set if the comment addresses errand, and Node is its GraphQL id; both only of comments that are gathered.
 	Mention bool   `json:"mention,omitempty"`
 	Node    string `json:"node,omitempty"`
+	// Steers is set for a message to a working agent: it interrupts the run during which it was written. While a plan is
+	// implemented, its Kind is FeedbackCondition. Until it is delivered, TakenBy is empty.
+	Steers bool `json:"steers,omitempty"`
+	// After is set for a message that no run receives before the present one has ended by itself.
+	After bool `json:"after,omitempty"`
 	// TakenBy is the id of the run whose prompt contains it; the entry is dropped when the result of that run is published.
 	TakenBy string `json:"taken,omitempty"`
 }
@@ -240,6 +245,24 @@ func (t *Task) PlanByHash(hash string) *Plan {
 type Gathering struct {
 	Since time.Time `json:"since"` // the first of them
 	Until time.Time `json:"until"` // moves with each of them, up to a limit
+}
+
+// Steering is the delivery of messages to a working agent.
+type Steering struct {
+	Since time.Time `json:"since"` // the first message
+	Until time.Time `json:"until"` // when the messages are read again; moves with each of them, up to a limit
+	// Ready is set once they have been read again: the run is interrupted as soon as its agent executes no tool.
+	Ready bool `json:"ready,omitempty"`
+}
+
+// Undelivered returns the messages to a working agent that no run has received yet, oldest first.
+func (t *Task) Undelivered() (list []Feedback) {
+	for _, f := range t.Feedback {
+		if f.Steers && f.TakenBy == "" {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // ConsideredPlan returns the newest revision if the agent considers comments on it: it stays open until the agent makes

@@ -49,6 +49,8 @@ const (
 	ReplyTicketNoted     = "ticket_noted"
 	ReplyTicketMissing   = "ticket_missing" // `create pr` without a key
 	ReplyMessageKept     = "message_kept"
+	ReplyMessageLong     = "message_long"  // to a working agent
+	ReplyMessagesFull    = "messages_full" // the agent has as many messages as it may have
 	ReplyIssueCreated    = "issue_created" // Post.Items has the proposal's number
 	ReplyNoProposal      = "no_proposal"
 	ReplyIssueFailed     = "issue_failed"         // a proposed issue, Post.Items, could not be created: Post.Text

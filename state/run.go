@@ -79,6 +79,8 @@ type RunActivity struct {
 	// Calls are the ids of the calls of errand's tools, while the run lasts.
 	Calls []string `json:"calls,omitempty"`
 	Reads int      `json:"reads,omitempty"` // the number of calls of the tool context
+	// Steering is set while messages wait to interrupt the run.
+	Steering *Steering `json:"steering,omitempty"`
 	// LastMessage is the agent's last message, for the prompt of a run that continues in a new session.
 	LastMessage string `json:"said,omitempty"`
 }

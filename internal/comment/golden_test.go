@@ -122,6 +122,18 @@ func implementing(t *state.Task) {
 	t.Run = &state.Run{Seq: 4, Kind: state.RunImplement, RunLaunch: state.RunLaunch{Model: "opus"}, RunActivity: state.RunActivity{Turns: 5, Doing: "go test ./... | tail @octocat", LastActivity: at(49)}, Started: at(22)}
 }
 
+// steered is a task whose agent got a message, and to whom more are passed.
+func steered(t *state.Task) {
+	implementing(t)
+	message := func(id string, by state.Person, minute int, body string) state.Feedback {
+		return state.Feedback{ID: "comment:" + id, Kind: state.FeedbackCondition, By: by, At: at(minute), Body: body, Steers: true, Mention: true}
+	}
+	first := message("310", reviewer, 30, "Keep `Div` short, @octocat.\n```\n## Closes #1\n- [ ] \u202ebox <!-- errand:box 0 -->")
+	first.TakenBy = "1-7-3"
+	t.Run.State, t.Run.Kind = state.RunActive, state.RunImplement
+	t.Feedback = append(t.Feedback, first, message("311", writer, 40, strings.Repeat("No panics. ", 60)), message("312", reviewer, 41, "Or do."))
+}
+
 // toPublish is a task whose changes wait for people.
 func toPublish(t *state.Task) {
 	implementing(t)

@@ -3,6 +3,7 @@ package comment
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -151,7 +152,26 @@ func (w prWriter) motivation() string {
 	if p := w.plan(); p != nil && p.Summary != "" {
 		s += "\n\n" + markdown.EmbedTruncated(p.Summary, w.budget/4, "the plan")
 	}
-	return s
+	return markdown.Paragraphs(s, w.conditions())
+}
+
+// maxConditions is the number of conditions that are listed.
+const maxConditions = 20
+
+// conditions lists the messages that became conditions of the plan while it was implemented, with their authors.
+func (w prWriter) conditions() string {
+	var list []string
+	for _, f := range w.t.Feedback {
+		if f.Kind != state.FeedbackCondition || !f.Steers {
+			continue
+		}
+		id, _ := strconv.ParseInt(strings.TrimPrefix(f.ID, "comment:"), 10, 64) // 0 gives no link
+		list = append(list, fmt.Sprintf("%s, %s: %s", name(f.By), markdown.Link(w.v.clock(f.At), commentURL(w.t, id)), markdown.Line(f.Body, 300)))
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "Conditions that people added while the agent worked:\n\n" + bullets(list[:min(len(list), maxConditions)])
 }
 
 func (w prWriter) changes() string {

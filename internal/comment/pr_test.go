@@ -53,6 +53,8 @@ func TestPRBody(t *testing.T) {
 		"own":           {with(implementing), input("")},
 		"template":      {with(implementing), input(template)},
 		"bare":          {with(func(t *state.Task) { t.Plans, t.Approval = nil, nil }), PRInput{}},
+		"steered":       {with(steered), input("")},
+		"steered_form":  {with(steered), input(template)},
 		"other_base":    {with(func(t *state.Task) { implementing(t); t.Branch.Base = "release/1" }), PRInput{Summary: "Done."}},
 		"only_heading":  {with(implementing), PRInput{Template: "# What & why\n", Summary: "Done."}},
 		"open_comment":  {with(implementing), PRInput{Template: "## Summary\n<!-- never closed\n## Hidden\n", Summary: "Done."}},

@@ -185,6 +185,7 @@ func facts(t *state.Task, v View) []string {
 		}
 	}
 	add("Now", stepText(t, v))
+	add("For the agent", messagesText(t))
 	if p := t.NewestPlan(); p != nil {
 		label := "Plan"
 		if p.Publish != nil {
@@ -277,6 +278,22 @@ func stepText(t *state.Task, v View) string {
 		s += fmt.Sprintf(" (last activity %s, %s ago)", v.clock(r.LastActivity), words.Span(v.Now.Sub(r.LastActivity)))
 	}
 	return s
+}
+
+// messagesText returns whose messages are being passed to the working agent.
+func messagesText(t *state.Task) string {
+	list := t.Undelivered()
+	if len(list) == 0 || t.Run == nil || t.Run.Kind == state.RunCheck {
+		return ""
+	}
+	subject := "a message by " + name(list[0].By) + " is"
+	if len(list) > 1 {
+		subject = fmt.Sprintf("%s, the first by %s, are", words.Many(len(list), "message"), name(list[0].By))
+	}
+	if t.Run.State == state.RunLaunching {
+		return subject + " passed to it when it starts"
+	}
+	return subject + " passed to it after its current step"
 }
 
 // planState returns the newest plan and its approval.

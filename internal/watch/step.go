@@ -34,7 +34,7 @@ func (s *Supervisor) Follow(t *state.Task) (*Following, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &following{s: s, task: t.Key, run: t.Run.ID, interpreter: s.cfg.Interpret(t, t.Run), transcript: tr, lastOK: s.cfg.Now()}
+	f := &following{s: s, task: t.Key, run: t.Run.ID, interpreter: s.cfg.Interpret(t, t.Run), transcript: tr, lastOK: s.cfg.Now(), tools: map[string]bool{}}
 	return &Following{f: f, task: t, log: log}, nil
 }
 

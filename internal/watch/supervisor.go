@@ -156,6 +156,9 @@ type following struct {
 	lastOK      time.Time
 	reportedAt  time.Time // last activity update in the store
 	progress    event.Progress
+	tools       map[string]bool // ids of the tools that the agent executes, as far as the log was read
+	upToDate    bool            // the log was read to its end: the connection sends heartbeats only then
+	steered     bool            // messages wait for a moment between two tools
 }
 
 // errEndStored signals that the run's end is stored.
@@ -171,6 +174,7 @@ func (f *following) read(ctx context.Context, t *state.Task) (ended bool, err er
 		return false, err
 	}
 	defer func() { _ = rec.Close() }()
+	f.upToDate = false
 	for {
 		r, err := rec.Next()
 		if err != nil {
@@ -203,12 +207,22 @@ func (f *following) record(ctx context.Context, r runlog.Record) error {
 		f.lastLine, f.pending = r.Line.Seq, nil
 		f.logEvents(events)
 		f.updateProgress(events)
-		return f.reportProgress(ctx, false)
+		return f.reportProgress(ctx, f.interrupts())
 	case r.Exit != nil:
 		return f.end(ctx, *r.Exit, f.interpreter.Exit(*r.Exit))
 	}
-	return f.reportProgress(ctx, false)
+	f.upToDate = true
+	return f.reportProgress(ctx, f.interrupts())
 }
+
+// interrupts reports whether this is the moment to interrupt the run for messages.
+func (f *following) interrupts() bool { return f.steered && f.isBetweenTools() }
+
+// isBetweenTools reports whether the agent executes no tool.
+func (f *following) isBetweenTools() bool { return f.upToDate && len(f.tools) == 0 }
+
+// maxTools limits the tools that an agent executes at the same time, for memory.
+const maxTools = 1000
 
 // maxLoggedText limits the text of one logged event in characters. The transcript has the full text.
 const maxLoggedText = 200
@@ -232,6 +246,11 @@ func (f *following) updateProgress(events []runlog.Event) {
 			f.progress.Session, f.progress.Model = e.Session, e.Model
 		case runlog.KindToolUse:
 			f.progress.Doing = runlog.Cut(strings.TrimSuffix(e.ToolName+": "+runlog.InputWords(e.Input), ": "), 120)
+			if e.ToolID != "" && len(f.tools) < maxTools {
+				f.tools[e.ToolID] = true
+			}
+		case runlog.KindToolResult:
+			delete(f.tools, e.ToolID)
 		case runlog.KindText:
 			f.progress.Turns++
 			f.progress.Doing = runlog.Cut(e.Text, 120)
@@ -246,8 +265,14 @@ func (f *following) reportProgress(ctx context.Context, now bool) error {
 	}
 	f.reportedAt = f.s.cfg.Now()
 	p := f.progress
-	_, err := f.s.cfg.Store.Apply(ctx, event.Event{Task: f.task, Run: f.run, Payload: p}, store.Ack{})
-	return err
+	p.Between = f.isBetweenTools()
+	applied, err := f.s.cfg.Store.Apply(ctx, event.Event{Task: f.task, Run: f.run, Payload: p}, store.Ack{})
+	if err != nil {
+		return err
+	}
+	t := applied.Task
+	f.steered = t != nil && t.Run != nil && t.Run.ID == f.run && t.Run.Steering != nil && t.Run.Steering.Ready
+	return nil
 }
 
 // end stores the run's end, first in its transcript, then in the task.
@@ -273,7 +298,10 @@ func (f *following) end(ctx context.Context, x runlog.Exit, res state.RunResult)
 // logFailure logs the failure message of an agent's program or of the runner. Comments only have errand's wording of
 // it.
 func (f *following) logFailure(res state.RunResult) {
-	if res.ProgramError == "" && res.RunnerNote == "" || res.Status == state.StatusStartFailed { // logStartFailure logs these
+	switch {
+	case res.ProgramError == "" && res.RunnerNote == "", res.Status == state.StatusStartFailed: // logStartFailure logs these
+		return
+	case res.Status == state.StatusInterrupted: // on errand's order
 		return
 	}
 	log := f.s.cfg.Log.Warn().Str("task", f.task.String()).Str("run", f.run).Str("status", string(res.Status))

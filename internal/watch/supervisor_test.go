@@ -122,6 +122,9 @@ func (p *fakeInterpreter) Line(l runlog.Line) []runlog.Event {
 	if l.Text == "start" {
 		return []runlog.Event{{Kind: runlog.KindStarted, Session: "s-1", Model: "m"}}
 	}
+	if list := toolEvents(l.Text); list != nil {
+		return list
+	}
 	return []runlog.Event{{Kind: runlog.KindText, Text: l.Text}}
 }
 

@@ -11,8 +11,9 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// stop ends the active run and saves its work: that of a canceled task as an archive, which `retry` restores, any other, and work
-// that cannot be packed, as commits. From a VM that cannot be reached, nothing is saved.
+// stop ends the active run and saves its work, unless another run continues it at once: that of a canceled task as an archive,
+// which `retry` restores, any other, and work that cannot be packed, as commits. From a VM that cannot be reached, nothing is
+// saved.
 func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	e := event.Event{Run: w.Job.Run, Payload: event.WorkSaved{}}
 	t := w.Task
@@ -30,8 +31,8 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) 
 		w.Log.Warn().Err(err).Msg("failed to stop a run; giving up its VM")
 		return e, nil
 	}
-	if t.VM == nil || t.VM.Name != vm {
-		return e, nil // of an earlier life, or given up: there is nothing to read it against
+	if t.VM == nil || t.VM.Name != vm || w.Job.Args.Continues {
+		return e, nil // of an earlier life, or given up: there is nothing to read it against; or the next run continues the work
 	}
 	if t.Ended() && t.End.Saving {
 		a, err := s.packed(ctx, w)
@@ -86,7 +87,7 @@ func (s *Steps) due(ctx context.Context, w *step.Attempt) (event.Event, error) {
 		return s.workspaces.SpanEnds(ctx, w.Task, key)
 	}
 	due := event.NewDue(what, key)
-	if what == state.DueComments {
+	if what == state.DueComments || what == state.DueSteer {
 		var err error
 		if due.Reread, err = s.intake.RereadGathered(ctx, w); err != nil {
 			return event.Event{}, err

@@ -38,6 +38,12 @@ func TestStop(t *testing.T) {
 	if cs.Stats().Paths() != 1 {
 		t.Errorf("got saved %+v", cs.Stats())
 	}
+	before := h.Git(t, "rev-parse", "HEAD")
+	h.Write(t, map[string]string{"more.txt": "half done\n"})
+	e = w.Do(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "a message", Continues: true}), stop)
+	if event.Of[event.WorkSaved](e).Work.Ref != "" || h.Stopped[len(h.Stopped)-1] != "r-1 a message" || h.Git(t, "rev-parse", "HEAD") != before {
+		t.Errorf("a run that continues: got %+v, stopped %v; want the checkout unchanged", event.Of[event.WorkSaved](e).Work, h.Stopped)
+	}
 	h.Errs["Stop"] = errors.New("no route to host")
 	if _, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{Reason: "cancelled"}), stop); err == nil {
 		t.Error("the VM is given up at the first error")

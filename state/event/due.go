@@ -17,7 +17,7 @@ type Due struct {
 	Ref  string             `json:"ref,omitempty"`
 	// Insured is set if the idle VM shall stay for another paid span, because no other one may be available.
 	Insured bool `json:"insured,omitempty"`
-	// Reread, of state.DueComments, is the present form of the gathered comments that were edited or withdrawn.
+	// Reread, of state.DueComments and state.DueSteer, is the present form of the gathered comments that were edited or withdrawn.
 	Reread []state.Comment `json:"reread,omitempty"`
 	// Waiting says, of state.DueSpan, why the VM may not stay for another paid span.
 	Waiting *state.Waiting `json:"waiting,omitempty"`
@@ -29,7 +29,7 @@ func NewDue(what state.DueKind, key string) Due {
 	switch what {
 	case state.DueRemind, state.DueExpire:
 		d.Plan = key
-	case state.DueQuestion, state.DueTurns:
+	case state.DueQuestion, state.DueTurns, state.DueSteer:
 		d.Run = key
 	case state.DueIdle, state.DueSpan:
 		d.VM = key

@@ -17,6 +17,7 @@ type (
 		Turns        int         `json:"turns,omitempty"`
 		Money        state.Money `json:"money"`
 		LastActivity time.Time   `json:"sign"`
+		Between      bool        `json:"between,omitempty"` // the agent executes no tool
 	}
 
 	// RunEnded is the end of a run.

@@ -325,6 +325,9 @@ func revokeApproval(c *change) {
 	reprocessThumbs(c)
 	c.enterPhase(phase, "the approval of @"+a.By.Login+" is no longer valid")
 	clearBox(c, p, a)
+	if len(c.pendingFeedback()) > 0 {
+		startGathering(c)
+	}
 	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), of[event.ApprovalRejected](c).Rejection, a.By.ID)
 	if c.markOnce(key) {
 		c.enqueuePost(key, state.Post{Kind: state.PostNotCounted, Reason: of[event.ApprovalRejected](c).Rejection, By: a.By, Hash: p.Hash})
@@ -351,6 +354,7 @@ func removeApproval(c *change) {
 	a := c.t.Approval
 	c.t.Approval = a.Before
 	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackCondition && f.ID == conditionID(*a) })
+	releaseConditions(c)
 }
 
 // conditionID returns the feedback ID of an approval's condition.

@@ -245,9 +245,12 @@ func (c *change) startRevision(reason string) {
 }
 
 // keepComment stores a comment as feedback for the next run.
-func keepComment(c *change) {
+func keepComment(c *change) { c.feedback(commentFeedback(c)) }
+
+// commentFeedback returns the feedback of a comment.
+func commentFeedback(c *change) state.Feedback {
 	m := c.e.Comment()
-	c.feedback(state.Feedback{ID: commentID(m.ID), Kind: state.FeedbackComment, By: c.e.By, At: m.At, Body: commandText(c), OnPR: m.OnPR, Mention: m.Mention, Node: m.Node})
+	return state.Feedback{ID: commentID(m.ID), Kind: state.FeedbackComment, By: c.e.By, At: m.At, Body: commandText(c), OnPR: m.OnPR, Mention: m.Mention, Node: m.Node}
 }
 
 // commandText returns the text of the current command, or of the whole comment.
@@ -326,7 +329,11 @@ func removeReadComments(c *change) {
 
 // keepMessage stores a message and answers once per run that it is processed later.
 func keepMessage(c *change) {
-	keepComment(c)
+	if r := c.t.Run; c.o.After && r != nil && r.Kind != state.RunCheck {
+		c.keepForEnd()
+	} else {
+		keepComment(c)
+	}
 	c.react(state.ReactionEyes)
 	if c.markOnce("kept-" + runID(c)) {
 		c.reply(state.ReplyMessageKept)

@@ -91,13 +91,7 @@ func activateRun(c *change) {
 	if l.BaseSHA != "" && c.t.Branch.Head == "" {
 		c.t.Branch.BaseSHA = l.BaseSHA
 	}
-	for _, id := range l.FeedbackIDs {
-		for i := range c.t.Feedback {
-			if c.t.Feedback[i].ID == id {
-				c.t.Feedback[i].TakenBy = r.ID
-			}
-		}
-	}
+	c.takeFeedback(l.FeedbackIDs)
 	c.storeAttachments(l)
 	c.t.Step = state.StepRun
 }
@@ -144,9 +138,10 @@ func closeRun(c *change) {
 	if r.Kind == state.RunCheck && res.Class == state.RunSucceeded {
 		r.CheckSummary = state.SummarizeChecks(res.Checks)
 	}
-	r.Doing, r.Calls, r.Conclusion = "", nil, nil
+	r.Doing, r.Calls, r.Conclusion, r.Steering = "", nil, nil, nil
 	if res.Class == state.RunSucceeded && res.Broken == "" && r.Kind != state.RunCheck {
 		c.t.Asked = nil
+		c.releaseKept()
 	}
 	dropRepairedText(c, r, res.Text)
 	storeReportedCost(c, r, res.Money)
@@ -182,12 +177,8 @@ func (c *change) dropRun(reason string) {
 	}
 	if r.State == state.RunActive {
 		c.stopRun(reason)
-		c.t.Active += max(c.e.Now.Sub(r.Started), 0)
 	}
-	r.State, r.Ended, r.Message, r.Class, r.Status = state.RunEnded, c.e.Now, reason, state.RunRetryable, state.StatusInterrupted
-	r.Calls, r.Conclusion, r.Repair = nil, nil, nil
-	c.t.Runs = append(c.t.Runs, *r)
-	c.t.Run = nil
+	c.fileRun(reason)
 	c.dropWork = true
 }
 

@@ -364,11 +364,17 @@ var commandRows = []Row{
 		Doc: "kept for the next round",
 	},
 	{
+		From: running, On: event.KindCommented, Verb: state.VerbMessage,
+		If: "while an agent works, unless it begins with `after:`", when: steers,
+		To: same, do: steer,
+		Doc: "👀; the agent is interrupted between two tools and continues with the message, a condition while it implements a plan",
+	},
+	{
 		From: slices.Concat(running, []state.Phase{state.PhaseInterrupted, state.PhaseFailed}),
 		On:   event.KindCommented, Verb: state.VerbMessage,
 		If: "it mentions errand", when: isMention,
 		To: same, do: keepMessage,
-		Doc: "kept, and answered after the run; a comment says so once",
+		Doc: "kept for the next run; a comment says so once",
 	},
 	{
 		From: []state.Phase{state.PhaseQueued}, On: event.KindCommented, Verb: state.VerbMessage,

@@ -8,6 +8,18 @@ import (
 // runRows are the rows of the supervisors' reports. Events of superseded runs fit no row.
 var runRows = []Row{
 	{
+		From: running, On: event.KindProgress,
+		If: "messages wait for the agent, which executes no tool", when: all(isActiveRun, isBetweenTools),
+		To: same, do: interruptBetweenTools,
+		Doc: "the run is stopped, and its session continues with the messages",
+	},
+	{
+		From: running, On: event.KindDue,
+		If: "messages to the agent", when: isSteering,
+		To: same, do: readMessages,
+		Doc: "they are read again; the run is stopped at the next moment without a tool, at the latest a minute after the first message",
+	},
+	{
 		From: open, On: event.KindProgress,
 		when: isActiveRun,
 		To:   same, do: storeProgress,
@@ -95,6 +107,12 @@ var runRows = []Row{
 		If: "anything else that is not success", when: ifActiveRun(not(isClass(state.RunSucceeded))),
 		To: []state.Phase{state.PhaseFailed}, do: failRun,
 		Doc: "the work is saved; reason and hint are posted",
+	},
+	{
+		From: running, On: event.KindRunEnded,
+		If: "it did not get messages that came at its end", when: ifActiveRun(missesMessages),
+		To: same, do: continueWithMessages,
+		Doc: "its session continues with the messages",
 	},
 	{
 		From: running, On: event.KindRunEnded,

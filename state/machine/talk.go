@@ -110,7 +110,7 @@ func knowsComment(c *change) bool {
 		return false
 	}
 	id := c.e.Comment().ID
-	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || withheldIndex(c, id) >= 0)
+	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || withheldIndex(c, id) >= 0 || undelivered(c, id) >= 0)
 }
 
 func withheldIndex(c *change, id int64) int {
@@ -131,6 +131,9 @@ func forgetComment(c *change) {
 	}
 	if q := c.t.Question; q != nil && q.Comment == id {
 		q.Comment = 0
+	}
+	if i := undelivered(c, id); i >= 0 {
+		c.t.Feedback = slices.Delete(c.t.Feedback, i, i+1)
 	}
 	if i := withheldIndex(c, id); i >= 0 {
 		c.t.Context.Withheld = slices.Delete(c.t.Context.Withheld, i, i+1)

@@ -170,6 +170,19 @@ func readTicket(args, tail string) (state.Order, match) {
 	return state.Order{Arg: key, Text: tail}, matched
 }
 
+// readAfter reads a message that waits for the end of the run. Without a colon, "after" is a word of another message.
+func readAfter(args, tail string) (state.Order, match) {
+	text, ok := strings.CutPrefix(args, ":")
+	if !ok {
+		return state.Order{}, noMatch
+	}
+	text = strings.TrimSpace(text + "\n" + tail)
+	if text == "" {
+		return state.Order{}, outOfBounds
+	}
+	return state.Order{Text: text, After: true}, matched
+}
+
 var issueWord = regexp.MustCompile(`^#?([1-9][0-9]?)$`)
 
 func readChoice(args, tail string) (state.Order, match) {

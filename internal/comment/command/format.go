@@ -36,6 +36,9 @@ func formatArguments(o state.Order) []string {
 
 // formatMessage returns a message. Text that would be read as a command begins on the next line.
 func formatMessage(o state.Order) string {
+	if o.After {
+		return "after: " + o.Text
+	}
 	line, tail, _ := strings.Cut(o.Text, "\n")
 	for _, onPR := range []bool{false, true} {
 		again := readOrders(line, tail, onPR)

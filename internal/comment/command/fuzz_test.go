@@ -27,7 +27,7 @@ func FuzzParse(f *testing.F) {
 	for _, wrap := range wrappers() {
 		f.Add(fmt.Sprintf(wrap, "@errand approve"), false)
 	}
-	for _, s := range []string{"@errand approve a1b2c3d4 2 with: x\ny", "@errand retry fresh turns=3", "> @errand x", "@errand budget +12h", "@errand budget +1.5\n@errand model a",
+	for _, s := range []string{"@errand approve a1b2c3d4 2 with: x\ny", "@errand retry fresh turns=3", "@errand after: x\n@errand y", "@errand after:\n\n@errand after: @errand stop", "x\n@errand After : \u202ey\n```", "> @errand x", "@errand budget +12h", "@errand budget +1.5\n@errand model a",
 		"x\n\n@errand create pr A-1", "@errand plan base: a/b", "@errand\n```\n@errand stop\n```", "@errand aprove", "`@errand\n@errand go`", "[a]:\n@errand stop", "1. @errand x\n@errand y"} {
 		f.Add(s, false)
 	}
@@ -231,6 +231,8 @@ func FuzzFormat(f *testing.F) {
 			o.Choice = 1 + int(n)%state.MaxProposals
 		case state.VerbReplan:
 			o.Text = words
+		case state.VerbMessage:
+			o.Text, o.After = "x"+words, true
 		case state.VerbPlan, state.VerbModel, state.VerbCreatePR:
 			o = anArgument(c, arg)
 		}

@@ -206,6 +206,7 @@ func joinMessages(orders []state.Order) []state.Order {
 			first = len(kept)
 		default:
 			kept[first].Text += "\n\n" + o.Text
+			kept[first].After = kept[first].After && o.After
 			continue
 		}
 		kept = append(kept, o)

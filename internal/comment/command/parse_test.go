@@ -53,6 +53,12 @@ func approvals() map[string]parsing {
 func commands() map[string]parsing {
 	return map[string]parsing{
 		"retry":                 {body: "@errand retry fresh turns=60", want: one(state.Order{Verb: state.VerbRetry, Fresh: true, Turns: 60})},
+		"after":                 {body: "@errand after: add a line\nto the log", want: Parsed{Mention: true, Orders: []state.Order{{Verb: state.VerbMessage, Text: "add a line\nto the log", After: true}}}},
+		"after below":           {body: "@errand After:\n\nadd a line", want: Parsed{Mention: true, Orders: []state.Order{{Verb: state.VerbMessage, Text: "add a line", After: true}}}},
+		"after without colon":   {body: "@errand after the merge, add a line", want: message("after the merge, add a line")},
+		"after nothing":         {body: "@errand after:", want: one(state.Order{Verb: state.VerbUnknown, Arg: "after: add a line to the changelog", Text: "after:"})},
+		"after and at once":     {body: "@errand after: add a line\n@errand use tabs", want: message("add a line\n\nuse tabs")},
+		"after a command":       {body: "@errand budget +5\n@errand after: stop", want: Parsed{Mention: true, Orders: []state.Order{{Verb: state.VerbBudget, MicroUSD: 5_000_000}, {Verb: state.VerbMessage, Text: "stop", After: true}}}},
 		"retry in prose":        {body: "@errand retry the flaky test", want: message("retry the flaky test")},
 		"retry bound":           {body: "@errand retry turns=100000", want: one(state.Order{Verb: state.VerbUnknown, Arg: "retry fresh turns=60", Text: "retry turns=100000"})},
 		"budget":                {body: "@errand budget +5", want: one(state.Order{Verb: state.VerbBudget, MicroUSD: 5_000_000})},

@@ -110,6 +110,11 @@ func Table() []Entry {
 			read: readChoice, format: formatChoice,
 		},
 		{
+			Verb: state.VerbMessage, Words: []string{"after"}, Usage: "after: MESSAGE", Where: Both, Example: "after: add a line to the changelog",
+			Help: "Pass a message to the agent when its run has ended, instead of interrupting it.",
+			read: readAfter, takesText: true, keepsText: true,
+		},
+		{
 			Verb: state.VerbHelp, Words: []string{"help"}, Usage: "help", Where: Both, Example: "help",
 			Help: "Show this list.",
 			read: readNothing,
@@ -134,7 +139,7 @@ func Help(slug string) string {
 	for _, c := range Table() {
 		fmt.Fprintf(&b, "| `@%s %s` | %s |\n", slug, c.Usage, c.Help)
 	}
-	b.WriteString("\nAnything else after the mention is a message to the agent.")
+	b.WriteString("\nAnything else after the mention is a message to the agent, which is interrupted for it if it is working.")
 	return b.String()
 }
 

@@ -111,7 +111,7 @@ func (s *Steps) promptPlans(t *state.Task, d *prompts.Data) {
 			d.Plan.Approach = fmt.Sprintf("%d: %s", a.Choice, p.Approaches[a.Choice-1])
 		}
 		for _, f := range t.Feedback {
-			if f.Kind == state.FeedbackCondition {
+			if f.Kind == state.FeedbackCondition && !f.Steers {
 				d.Plan.Conditions = append(d.Plan.Conditions, step.Shown(f.Body, s.Redact))
 			}
 		}
@@ -151,7 +151,7 @@ func (s *Steps) promptDiscussion(t *state.Task, d *prompts.Data) {
 		return
 	}
 	for _, f := range t.Feedback { // comments since the context was read, for runs that answer nothing
-		if f.Kind == state.FeedbackComment && t.Run.Kind == state.RunImplement {
+		if f.Kind == state.FeedbackComment && !f.After && !f.Steers && t.Run.Kind == state.RunImplement {
 			d.Since = append(d.Since, prompts.Said{Author: f.By.Login, At: f.At, Body: step.Shown(f.Body, s.Redact)})
 		}
 	}
@@ -178,7 +178,11 @@ func approvedPlan(t *state.Task) *state.Plan {
 // promptFeedback adds the feedback that the run has to answer, and notes in the launch that the run took it.
 func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) {
 	for _, f := range t.Feedback {
-		if f.Kind == state.FeedbackCondition {
+		if s.promptMessage(f, d) {
+			l.FeedbackIDs = append(l.FeedbackIDs, f.ID)
+			continue
+		}
+		if f.Kind == state.FeedbackCondition || f.After {
 			continue
 		}
 		if f.TakenBy != "" && f.TakenBy != t.Run.ID && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.TakenBy && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
@@ -193,6 +197,20 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 			ID: f.ID, Kind: string(f.Kind), Author: f.By.Login, At: f.At, Body: body, Path: f.Path, Line: f.Line, Hunk: f.Hunk, Items: f.Items,
 		})
 	}
+}
+
+// promptMessage adds a message to a working agent, unless it is ordinary feedback by now. It reports whether no run has received
+// the message yet.
+func (s *Steps) promptMessage(f state.Feedback, d *prompts.Data) bool {
+	switch {
+	case !f.Steers:
+	case f.TakenBy == "":
+		d.Messages = append(d.Messages, prompts.Feedback{ID: f.ID, Kind: string(state.FeedbackComment), Author: f.By.Login, At: f.At, Body: step.Shown(f.Body, s.Redact)})
+		return true
+	case f.Kind == state.FeedbackCondition:
+		d.Conditions = append(d.Conditions, prompts.Said{Author: f.By.Login, At: f.At, Body: step.Shown(f.Body, s.Redact)})
+	}
+	return false
 }
 
 // promptConversation adds the conversation so far, for a new session.
