@@ -34,6 +34,19 @@ Comments on an open question are read in the same way: one may answer it, ask so
 
 An approval that arrives meanwhile is held. If the plan stays as it is, it is checked again and counts; if there is a new revision, a comment says that the approval
 does not count. "LGTM" or "ok, go ahead" alone approves nothing: errand answers once per revision how to approve.
+
+### Messages to a working agent
+
+While an agent works, a comment by a person with write access that begins with ` + "`@errand`" + ` is a message to it, on the issue and on the pull
+request alike. errand marks it with 👀 and names it in the status comment. It gathers messages for ten seconds, reads them again, and interrupts
+the agent as soon as that executes no tool, at the latest a minute after the first message. The agent's session continues with them, and 👀
+becomes 👍. Turns, cost and time count on. While a plan is implemented, a message is a condition of the plan: the pull request lists it with its
+author, and what goes beyond the plan ends in a question. A message that is deleted before it is delivered is not delivered; what was
+delivered stays as it was read. A message of more than 8 KB, and any after twenty of them, waits for the end of the run, as a reply says.
+
+` + "`@errand after: …`" + ` always waits until the run has ended by itself: a plan is then revised before it is posted, and after any other run the
+message begins a review round. Comments without ` + "`@errand`" + ` interrupt nothing.
+
 ## Approving a plan
 
 There are three ways to approve the newest revision. errand verifies each again before work starts:
