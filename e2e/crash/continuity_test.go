@@ -21,22 +21,22 @@ import (
 // task's next life, and close it after a restart. The outcome is the same each time: one pull request, which is closed.
 func TestContinuity(t *testing.T) {
 	t.Parallel()
-	playContinuity(t, regexp.MustCompile(`reopen|close_pr|pr_replaced|PATCH /pulls|GET /pulls/N$|updateRefs|heads`))
+	playPlot(t, continuity, continued(), regexp.MustCompile(`reopen|close_pr|pr_replaced|PATCH /pulls|GET /pulls/N$|updateRefs|heads`), "crash, reopening and restarting")
 }
 
 // TestHeavyContinuity is TestContinuity at every failpoint since the pull request was opened.
 func TestHeavyContinuity(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playContinuity(t, regexp.MustCompile(``))
+	playPlot(t, continuity, continued(), regexp.MustCompile(``), "crash, reopening and restarting")
 }
 
-// playContinuity plays the life of continuity with the failpoints whose operation matches.
-func playContinuity(t *testing.T, about *regexp.Regexp) {
+// playPlot plays the lives of a plot with the failpoints whose operation matches.
+func playPlot(t *testing.T, what plot, expected outcome, about *regexp.Regexp, name string) {
 	t.Helper()
-	want, all := record(t, continuity, continued())
+	want, all := record(t, what, expected)
 	points := slices.DeleteFunc(all, func(p point) bool { return !about.MatchString(p.op) })
-	c := &count{plot: continuity}
+	c := &count{plot: what}
 	g, ctx := errgroup.WithContext(t.Context())
 	g.SetLimit(atOnce)
 	few := min(perLife, len(points)/(len(moments(""))+1)) // so that the moments of an operation are in different lives
@@ -47,7 +47,7 @@ func playContinuity(t *testing.T, about *regexp.Regexp) {
 		})
 	}
 	_ = g.Wait() // the functions return nil
-	c.conclude(t, "crash, reopening and restarting", len(points))
+	c.conclude(t, name, len(points))
 }
 
 // continued returns the outcome of continuity, written by hand.

@@ -107,6 +107,7 @@ func (a api) React(ctx context.Context, _ forge.Repo, t forge.Target, content st
 			return notFound("react")
 		}
 		c.eyes = true // whatever the reaction
+		a.w.model.acknowledged(c)
 		a.w.model.answered(c.on)
 		return nil
 	}))

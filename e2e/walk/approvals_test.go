@@ -30,6 +30,7 @@ func (m *model) started(r *run) {
 		w.fatalf("run %s belongs to no task", r.spec.ID)
 	}
 	r.life = t.Gen
+	m.prompted(r)
 	on := w.hub.issues[t.Key.Issue]
 	m.words(on, r)
 	m.expected(r)

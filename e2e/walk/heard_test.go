@@ -50,6 +50,9 @@ func (m *model) word(on *issue, o word) {
 		if !t.Ended() && (t.Key.Issue == on.number && on.pull == nil || t.PR != nil && t.PR.Number == on.number) {
 			o.at, o.task, o.life = m.w.now, t.Key, t.Gen
 			m.spoken = append(m.spoken, &o)
+			if o.said != nil {
+				m.steers(o)
+			}
 		}
 	}
 }

@@ -150,7 +150,7 @@ func command(w *world) bool {
 	if i == nil {
 		return false
 	}
-	list := []string{"retry", "SAY please use another way", "replan", "stop", "budget +5", "status", "retry fresh", "model other", "help", "create pr KEY-1", "cancle", "retry turns=60", "cancel", "restart"}
+	list := []string{"retry", "SAY please use another way", "after: SAY add a test", "replan", "stop", "budget +5", "status", "retry fresh", "model other", "help", "create pr KEY-1", "cancle", "retry turns=60", "cancel", "restart"}
 	words := list[w.roll("command", len(list))]
 	if words == "cancel" && by.held {
 		defer w.model.ending(i)
@@ -161,7 +161,7 @@ func command(w *world) bool {
 	if words == "budget +5" && by.held {
 		w.model.caps[fmt.Sprintf("%d/%d", w.hub.repo, i.number)] += 5 * usd
 	}
-	if words == "replan" || words == "restart" || strings.HasPrefix(words, "SAY") { // without a task it is a mention
+	if words == "replan" || words == "restart" || strings.Contains(words, "SAY") { // without a task it is a mention
 		w.model.triggered(i, by)
 		w.model.triggers[len(w.model.triggers)-1].seen = true
 	}

@@ -28,6 +28,7 @@ type model struct {
 	caps     map[string]int64
 	last     map[string]int64 // the cost of the newest answers, by task
 	spoken   []*word
+	messages []*message
 	untold   map[string][]effect // by marker or branch
 	looks    map[claimLook]time.Time
 	writes   map[string]write1           // by task and key of the job

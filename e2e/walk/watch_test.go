@@ -45,6 +45,7 @@ func (m *model) watch() {
 	}
 	m.checkQueue()
 	m.heard(false)
+	m.checkMessages(false)
 }
 
 func latest(a, b time.Time) time.Time {
@@ -229,6 +230,7 @@ func (m *model) final() {
 		m.threads(t)
 	}
 	m.heard(true)
+	m.checkMessages(true)
 	w.storage.all()
 	m.pulls()
 	m.onePull()
