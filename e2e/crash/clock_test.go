@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,6 +134,7 @@ func (l *life) due(t *state.Task, jobs []state.Job) (next time.Time, lease bool)
 		_, working := l.gate.working.Load(claim{j.ID, j.Epoch})
 		unheard[j.Lane] = unheard[j.Lane] || j.State == state.JobClaimed && !working
 	}
+	stops := slices.ContainsFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobStop })
 	for _, j := range jobs {
 		at := j.NotBefore
 		switch _, working := l.gate.working.Load(claim{j.ID, j.Epoch}); {
@@ -140,7 +142,7 @@ func (l *life) due(t *state.Task, jobs []state.Job) (next time.Time, lease bool)
 			return time.Time{}, false
 		case j.State == state.JobClaimed: // no worker has the claim, so its lease must end
 			at = j.Until
-		case unheard[j.Lane]:
+		case unheard[j.Lane], stops && j.Kind == state.JobLaunch: // the stop of the run before comes first
 			continue
 		case j.Kind == state.JobDue || running && j.Attempt == 0:
 			continue
