@@ -109,16 +109,21 @@ func Table() []Entry {
 			Help: "Create the issue that the agent proposed with this number.",
 			read: readChoice, format: formatChoice,
 		},
-		{
-			Verb: state.VerbMessage, Words: []string{"after"}, Usage: "after: MESSAGE", Where: Both, Example: "after: add a line to the changelog",
-			Help: "Pass a message to the agent when its run has ended, instead of interrupting it.",
-			read: readAfter, takesText: true, keepsText: true,
-		},
+		afterEntry(),
 		{
 			Verb: state.VerbHelp, Words: []string{"help"}, Usage: "help", Where: Both, Example: "help",
 			Help: "Show this list.",
 			read: readNothing,
 		},
+	}
+}
+
+// afterEntry returns the row of messages that wait for the end of the run.
+func afterEntry() Entry {
+	return Entry{
+		Verb: state.VerbMessage, Words: []string{"after"}, Usage: "after: MESSAGE", Where: Both, Example: "after: add a line to the changelog",
+		Help: "Pass a message to the agent when its run has ended, instead of interrupting it.",
+		read: readAfter, takesText: true, keepsText: true,
 	}
 }
 
