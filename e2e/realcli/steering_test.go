@@ -11,7 +11,7 @@ import (
 )
 
 // TestHeavySteering interrupts real programs by a message, while they wait for the model and while they execute a command. Each
-// resumes its session with the message, and knows what it did before.
+// resumes its session with the message and the conversation before.
 func TestHeavySteering(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
@@ -47,19 +47,23 @@ func TestHeavySteering(t *testing.T) {
 				if n := len(task.Runs); n != 2 || task.Runs[0].Status != "interrupted" || task.Runs[1].Status != "ok" || task.Runs[0].Session == "" || task.Runs[0].Session != task.Runs[1].Session {
 					t.Errorf("got runs %+v, want one session that was interrupted once", task.Runs)
 				}
-				l.wantContinued()
+				wants := []string{"There is too little", "Messages for you", "MUCH-MORE"}
+				if name != "gemini" { // it continues an interrupted session without the tool calls of the last turn
+					wants = append(wants, "FIRST-COMMAND")
+				}
+				l.wantContinued(wants...)
 				played.Add(1)
 			})
 		}
 	}
 }
 
-// wantContinued checks that the first request after the message has it and the conversation before.
-func (l *life) wantContinued() {
+// wantContinued checks that the first request after the message has texts of it and of the conversation before.
+func (l *life) wantContinued(texts ...string) {
 	l.t.Helper()
 	for _, r := range l.Model.Requests() {
 		if r.Rule == "continued" {
-			for _, want := range []string{"FIRST-COMMAND", "Messages for you", "MUCH-MORE"} {
+			for _, want := range texts {
 				if !strings.Contains(string(r.Body), want) {
 					l.t.Errorf("the request after the message lacks %q: %.3000s", want, r.Body)
 				}

@@ -23,6 +23,7 @@ func scenes() []act {
 		{"late trigger", 1, lateTrigger},
 		{"late words", 1, lateComment},
 		{"long review", 1, longReview},
+		{"message to an agent", 4, tellAgent},
 		{"nudge", 1, nudge},
 		{"hand over again", 1, handOverAgain},
 		{"cancel and retry", 1, cancelAndRetry},

@@ -78,3 +78,26 @@ func (m *model) checkMessages(end bool) {
 		}
 	}
 }
+
+// tellAgent writes a message to an agent that works, on the issue or the pull request. The agent may take long.
+func tellAgent(w *world) bool {
+	by := w.writer()
+	for _, t := range w.tasks() {
+		if by == nil || t.Run == nil || t.Run.State != state.RunActive || t.Run.Kind == state.RunCheck {
+			continue
+		}
+		on := w.hub.issues[t.Key.Issue]
+		if t.PR != nil && w.roll("message where", 2) == 1 && w.hub.issues[t.PR.Number] != nil {
+			on = w.hub.issues[t.PR.Number]
+		}
+		for _, o := range w.machines.list {
+			if r := o.run(t.Run.ID); r != nil && r.exit == nil && w.roll("agent takes long", 3) > 0 {
+				r.ends = w.now.Add(min(10*time.Minute, r.spec.Duration))
+			}
+		}
+		w.say(by, on, "@errand "+[]string{"SAY use a map", "SAY no panics, please", "after: SAY add a test"}[w.roll("message", 3)])
+		w.pass([]time.Duration{2 * time.Second, 15 * time.Second, 2 * time.Minute}[w.roll("message span", 3)])
+		return true
+	}
+	return false
+}
