@@ -79,7 +79,7 @@ func (m *model) checkMessages(end bool) {
 	}
 }
 
-// tellAgent writes a message to an agent that works, on the issue or the pull request. The agent may take long.
+// tellAgent writes a message to an agent that works, on the issue or the pull request. The agent ends soon, or takes long.
 func tellAgent(w *world) bool {
 	by := w.writer()
 	for _, t := range w.tasks() {
@@ -91,8 +91,8 @@ func tellAgent(w *world) bool {
 			on = w.hub.issues[t.PR.Number]
 		}
 		for _, o := range w.machines.list {
-			if r := o.run(t.Run.ID); r != nil && r.exit == nil && w.roll("agent takes long", 3) > 0 {
-				r.ends = w.now.Add(min(10*time.Minute, r.spec.Duration))
+			if r := o.run(t.Run.ID); r != nil && r.exit == nil {
+				r.ends = w.now.Add([]time.Duration{5 * time.Second, min(10*time.Minute, r.spec.Duration), r.ends.Sub(w.now)}[w.roll("agent takes", 3)])
 			}
 		}
 		w.say(by, on, "@errand "+[]string{"SAY use a map", "SAY no panics, please", "after: SAY add a test"}[w.roll("message", 3)])

@@ -30,6 +30,8 @@ func addUntrusted(s said, words, name string) said {
 			plan.Publish.Stat = []string{words, name, ""}
 		}
 	}
+	t.Feedback = append(t.Feedback, state.Feedback{ID: name, Kind: state.FeedbackCondition, By: who, Body: words, Steers: true},
+		state.Feedback{ID: "comment:7", Kind: state.FeedbackCondition, By: who, Body: name, Steers: true, TakenBy: "r"})
 	t.Frozen.Title, t.Frozen.Body = name, words
 	t.Frozen.Changed = &state.Frozen{Title: words, Body: name + "\n" + words, By: who}
 	t.Context.Existing = []state.Existing{{Kind: "branch", Name: name, By: who}, {Kind: "pull request", Name: words, By: who, Merged: true}}
