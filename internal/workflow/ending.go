@@ -15,7 +15,7 @@ import (
 // which `retry` restores, any other, and work that cannot be packed, as commits. From a VM that cannot be reached, nothing is
 // saved.
 func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	e := event.Event{Run: w.Job.Run, Payload: event.WorkSaved{}}
+	e := event.Event{Run: w.Job.Run, Payload: event.WorkSaved{Continues: w.Job.Args.Continues}}
 	t := w.Task
 	vm := w.Job.Args.VM // the task may have another one by now, or none
 	if vm == "" && t.VM != nil {

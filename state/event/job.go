@@ -123,6 +123,8 @@ type (
 		Work state.SavedWork `json:"saved"`
 		// Archive is the complete work on the VM of a canceled task; nil if it could not be packed.
 		Archive *state.SuspendedWork `json:"archive,omitempty"`
+		// Continues is set if nothing was saved because another run was to continue the work.
+		Continues bool `json:"continues,omitempty"`
 	}
 
 	// IssueCreated says that a proposed issue is on GitHub now.

@@ -166,7 +166,7 @@ func storeSavedWork(c *change) {
 		c.t.Runs = append(c.t.Runs, *r)
 		c.t.Run = nil
 	}
-	if !c.t.Ended() {
+	if !c.t.Ended() || e.Continues { // of a task that ended meanwhile, another job saves the work
 		return
 	}
 	if c.t.VM != nil {

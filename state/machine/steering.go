@@ -142,7 +142,9 @@ const leastTurns = 5
 func interruptForMessages(c *change) {
 	old, by := *c.t.Run, c.t.Undelivered()[0].By
 	c.stopRun("a message by @" + by.Login)
-	c.jobs[len(c.jobs)-1].Args.Continues = true
+	stop := &c.jobs[len(c.jobs)-1]
+	stop.Args.Continues = true
+	stop.Key += "-to-continue" // if the task ends meanwhile, a job of its own saves the work
 	c.fileRun("interrupted for a message by @" + by.Login)
 	c.launchRun(old.Kind)
 	c.t.Run.Attempt, c.t.Run.Repeat = old.Attempt, old.Repeat

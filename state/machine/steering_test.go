@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // tell applies a mention of a writer that is a message, and returns the reactions and replies that follow at once.
@@ -363,4 +364,33 @@ func TestAfterWaitsForTheEnd(t *testing.T) {
 func (l *life) launchWithout(id string) {
 	list := slices.DeleteFunc(ids(l.task.Feedback), func(s string) bool { return s == id })
 	l.do(event.Event{Run: l.task.Run.ID, Payload: event.Launched{Launch: state.Launch{Run: l.task.Run.ID, VM: state.VM{Name: "vm1"}, Started: l.now, FeedbackIDs: list}}})
+}
+
+// TestEndSavesInterruptedWork: a task that people cancel before its interrupted agent has stopped keeps its VM until the work is
+// saved, in whichever order the two jobs end.
+func TestEndSavesInterruptedWork(t *testing.T) {
+	t.Parallel()
+	for _, by := range []state.Person{writer, colleague} {
+		l := newLife(t)
+		l.implementing()
+		old := l.task.Run.ID
+		l.tell(70, by, "use a map")
+		l.now = l.now.Add(time.Hour)
+		l.read()
+		interrupting := jobOf(l.jobs, state.JobStop)
+		l.comment(state.VerbCancel)
+		l.want(state.PhaseCancelled, state.JobStop)
+		saving := jobOf(l.jobs, state.JobStop)
+		if saving.Run != old || saving.Key == interrupting.Key || saving.Args.Continues {
+			t.Fatalf("%s: got job %+v, want the work of run %s saved by a job of its own, not %s", by.Login, saving, old, interrupting.Key)
+		}
+		l.do(event.Event{Run: old, Payload: event.WorkSaved{Continues: true}})
+		if l.enqueued(state.JobRelease) || !l.task.End.Saving {
+			t.Errorf("%s: the VM is released before its work is saved", by.Login)
+		}
+		l.do(event.Event{Run: old, Payload: event.WorkSaved{Archive: &state.SuspendedWork{Ref: "a", VM: l.task.VM.Name, Mode: settings.SleepArchive}}})
+		if l.task.End.Saving || l.task.Suspended == nil || !l.enqueued(state.JobRelease) && l.task.VM != nil {
+			t.Errorf("%s: got jobs %v, end %+v, want the work kept and the VM released", by.Login, kindsOf(l.jobs), l.task.End)
+		}
+	}
 }
