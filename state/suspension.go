@@ -129,7 +129,10 @@ func (t *Task) CanYieldVM() bool {
 	if !t.HasIdleVM() || t.Phase == PhaseInterrupted {
 		return false
 	}
-	return t.Run == nil || t.IsQueuedForVM()
+	if t.IsQueuedForVM() {
+		return t.Fresh
+	}
+	return t.Run == nil
 }
 
 // IdleSince returns the time since which the VM is idle.

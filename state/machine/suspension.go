@@ -217,6 +217,9 @@ func willRestore(c *change) bool {
 func continueRestored(c *change) {
 	l := of[event.Restored](c).Launch
 	c.storeVM(l)
+	if w := c.t.Waiting; w != nil && (w.Kind == state.WaitVM || w.Kind == state.WaitMoney) { // it was for this VM
+		c.t.Waiting = nil
+	}
 	if reason := l.RestoreFailure; reason != "" {
 		c.fail(state.End{Reason: "the work is lost: " + reason, Hint: "Comment `retry` to do the work again.", Class: state.ClassVM})
 		return

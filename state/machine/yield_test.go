@@ -22,18 +22,19 @@ func TestOnlyIdleVMsAreGivenUp(t *testing.T) {
 		event  func(*event.Event)
 		want   bool
 	}{
-		"a plan waits":          {func(t *state.Task) { t.Phase = state.PhaseAwaitingPlanApproval }, nil, true},
-		"changes wait":          {func(t *state.Task) { t.Phase = state.PhaseAwaitingPublishApproval }, nil, true},
-		"a question":            {func(t *state.Task) { t.Phase = state.PhaseAwaitingAnswer }, nil, true},
-		"a pull request":        {func(t *state.Task) { t.Phase = state.PhasePROpen }, nil, true},
-		"a failure":             {func(t *state.Task) { t.Phase = state.PhaseFailed }, nil, true},
-		"a decision on an edit": {func(t *state.Task) { t.Phase, t.Waiting = state.PhasePlanning, &writer }, nil, true},
-		"its own next VM":       {func(t *state.Task) { queued(t); t.Fresh = true }, nil, true},
-		"comments are gathered": {func(t *state.Task) { t.Phase, t.Gathering = state.PhaseAwaitingPlanApproval, &state.Gathering{} }, nil, false},
-		"a run is active":       {func(t *state.Task) { t.Phase, t.Run = state.PhaseImplementing, &state.Run{State: state.RunActive} }, nil, false},
-		"a run is stopping":     {func(t *state.Task) { t.Phase, t.Run = state.PhaseAwaitingAnswer, &state.Run{State: state.RunStopping} }, nil, false},
-		"a run is launching":    {func(t *state.Task) { t.Phase, t.Run = state.PhaseImplementing, &state.Run{State: state.RunLaunching} }, nil, false},
-		"a launch waits":        {func(t *state.Task) { queued(t); t.Waiting.Place = 0 }, nil, false},
+		"a plan waits":            {func(t *state.Task) { t.Phase = state.PhaseAwaitingPlanApproval }, nil, true},
+		"changes wait":            {func(t *state.Task) { t.Phase = state.PhaseAwaitingPublishApproval }, nil, true},
+		"a question":              {func(t *state.Task) { t.Phase = state.PhaseAwaitingAnswer }, nil, true},
+		"a pull request":          {func(t *state.Task) { t.Phase = state.PhasePROpen }, nil, true},
+		"a failure":               {func(t *state.Task) { t.Phase = state.PhaseFailed }, nil, true},
+		"a decision on an edit":   {func(t *state.Task) { t.Phase, t.Waiting = state.PhasePlanning, &writer }, nil, true},
+		"its own next VM":         {func(t *state.Task) { queued(t); t.Fresh = true }, nil, true},
+		"a VM that it has by now": {queued, nil, false},
+		"comments are gathered":   {func(t *state.Task) { t.Phase, t.Gathering = state.PhaseAwaitingPlanApproval, &state.Gathering{} }, nil, false},
+		"a run is active":         {func(t *state.Task) { t.Phase, t.Run = state.PhaseImplementing, &state.Run{State: state.RunActive} }, nil, false},
+		"a run is stopping":       {func(t *state.Task) { t.Phase, t.Run = state.PhaseAwaitingAnswer, &state.Run{State: state.RunStopping} }, nil, false},
+		"a run is launching":      {func(t *state.Task) { t.Phase, t.Run = state.PhaseImplementing, &state.Run{State: state.RunLaunching} }, nil, false},
+		"a launch waits":          {func(t *state.Task) { queued(t); t.Waiting.Place = 0 }, nil, false},
 		"it continues by itself": {func(t *state.Task) {
 			t.Phase, t.Waiting = state.PhaseInterrupted, &state.Waiting{Kind: state.WaitLimit}
 		}, nil, false},
@@ -127,5 +128,23 @@ func TestPlaceInTheQueue(t *testing.T) {
 	task.Waiting = &state.Waiting{Kind: state.WaitMoney}
 	if ch := Next(task, e, DefaultPolicy()); ch.Task != nil {
 		t.Errorf("got %+v", ch.Task.Waiting)
+	}
+}
+
+// TestRestoredTaskWaitsNoLonger: a step that waited for a VM continues when the work is on one, and the task neither stays in
+// the queue nor gives that VM up.
+func TestRestoredTaskWaitsNoLonger(t *testing.T) {
+	t.Parallel()
+	for kind, stays := range map[state.WaitKind]bool{state.WaitVM: false, state.WaitMoney: false, state.WaitEdit: true} {
+		task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1}
+		task.Phase, task.Step = state.PhaseImplementing, state.JobCollect
+		task.Waiting = &state.Waiting{Kind: kind, Since: t0}
+		if kind == state.WaitVM {
+			task.Waiting.Place = 1
+		}
+		ch := Next(task, event.Event{Now: t0, Payload: event.Restored{For: state.JobCollect, Launch: state.Launch{VM: state.VM{Name: "vm2"}}}}, DefaultPolicy())
+		if (ch.Task.Waiting != nil) != stays || ch.Task.IsQueuedForVM() || jobOf(ch.Jobs, state.JobCollect).Kind == "" {
+			t.Errorf("%s: got %+v, jobs %v", kind, ch.Task.Waiting, kindsOf(ch.Jobs))
+		}
 	}
 }
