@@ -16,7 +16,8 @@ type message struct {
 	word
 	run   string    // the run of the agent that worked when errand acknowledged the message, if one did
 	since time.Time // when
-	got   bool      // a prompt has it
+	kind  state.RunKind
+	got   bool // a prompt has it
 }
 
 func (o *message) token() string { return fmt.Sprintf("say-%dx", o.said.id) }
@@ -38,7 +39,7 @@ func (m *model) acknowledged(c *comment) {
 			continue
 		}
 		if t.Run.State == state.RunActive && t.Run.Kind != state.RunCheck && t.Waiting == nil {
-			o.run, o.since = t.Run.ID, m.w.now
+			o.run, o.since, o.kind = t.Run.ID, m.w.now, t.Run.Kind
 			m.w.hit("message to a working agent")
 		}
 	}
@@ -63,7 +64,8 @@ func (m *model) isOpen(o *message) (*state.Task, bool) {
 	return t, !o.got && !gone
 }
 
-// checkMessages checks that no agent works on for long without a message that errand acknowledged.
+// checkMessages checks that no agent works on for long without a message that errand acknowledged, and that no work is published
+// without one.
 func (m *model) checkMessages(end bool) {
 	for _, o := range m.messages {
 		t, open := m.isOpen(o)
@@ -72,6 +74,9 @@ func (m *model) checkMessages(end bool) {
 		}
 		if r := t.Run; r != nil && r.ID == o.run && r.State == state.RunActive && t.Waiting == nil && m.late(o.since, machine.DefaultPolicy().GatherTalk+soon) {
 			m.w.fatalf("steering: run %s of task %s was not interrupted for the %v since %s: %v", o.run, t.Key, &o.word, sub(o.since), m.w.jobsOf(t))
+		}
+		if o.kind == state.RunImplement && (t.Phase == state.PhasePROpen || t.Phase == state.PhaseAwaitingPublishApproval) {
+			m.w.fatalf("steering: the work of task %s is %s, but its agent did not get the %v", t.Key, t.Phase, &o.word)
 		}
 		if end && (t.Phase == state.PhasePROpen || t.Phase.AwaitsPlan()) {
 			m.w.fatalf("steering: no agent of task %s (%s) got the %v of %s: %v", t.Key, t.Phase, &o.word, sub(o.at), t.Feedback)
