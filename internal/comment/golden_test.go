@@ -134,6 +134,18 @@ func steered(t *state.Task) {
 	t.Feedback = append(t.Feedback, first, message("311", writer, 40, strings.Repeat("No panics. ", 60)), message("312", reviewer, 41, "Or do."))
 }
 
+// steeredOnce has a single message, for an agent that works.
+func steeredOnce(t *state.Task) {
+	steered(t)
+	t.Feedback = t.Feedback[:len(t.Feedback)-1]
+}
+
+// steeredStarting has a single message, for a run that is about to start.
+func steeredStarting(t *state.Task) {
+	steeredOnce(t)
+	t.Run = &state.Run{Seq: 5, Kind: state.RunImplement, State: state.RunLaunching}
+}
+
 // toPublish is a task whose changes wait for people.
 func toPublish(t *state.Task) {
 	implementing(t)

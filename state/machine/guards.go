@@ -226,3 +226,6 @@ func needsVet(e event.Event, t *state.Task) bool {
 	mention := e.Kind() == event.KindCommented && e.Comment().Mention
 	return e.Kind() == event.KindTriggered || mention || t != nil && !t.Ended()
 }
+
+// isMention reports whether a comment addresses errand.
+func isMention(c *change) bool { return c.e.Comment().Mention }
