@@ -76,7 +76,7 @@ func (m *model) life(t *state.Task) {
 			}
 		}
 		w.note("task %s is %s: %s", t.Key, t.Phase, t.End.Reason)
-		if l.endAct.Before(l.trigger) {
+		if l.endAct.Before(l.trigger) || t.End.Acted.IsZero() { // a sweep does not tell when the act was
 			l.endAct, l.byItself = w.now, true
 		}
 	}
