@@ -291,6 +291,8 @@ type PR struct {
 	// InRound is set when a review round's work is not published because the pull request was closed, or the task ended. The next
 	// round continues it.
 	InRound bool `json:"in_round,omitempty"`
+	// Unread is set if a review could not be read while the task did something else. It is read when that is done.
+	Unread bool `json:"unread,omitempty"`
 }
 
 // MaxReplaced is the maximum length of Task.Replaced.

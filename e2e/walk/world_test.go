@@ -160,7 +160,7 @@ func (w *world) gate(ctx context.Context, op string, writes bool, effect func() 
 		return err
 	}
 	w.hit("call " + op)
-	onVM := strings.Contains(op, "VM") || slices.Contains([]string{"place", "prepare", "reset", "rebase", "collect", "lend", "attach tether", "start run", "ask for run", "stop run", "follow"}, op)
+	onVM := strings.Contains(op, "VM") || slices.Contains([]string{"place", "prepare", "reset", "rebase", "collect", "lend", "attach tether", "start run", "ask for run", "stop run", "follow", "pack", "unpack"}, op)
 	if !onVM && w.now.Before(w.out) {
 		w.troubled()
 		return temporary(op, forge.ClassTemporary, 503, time.Time{})

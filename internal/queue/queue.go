@@ -265,7 +265,7 @@ func (q *Queue) handleFailure(ctx context.Context, job *state.Job, cause error, 
 			f.RetryAt = v.Retry
 		}
 	}
-	return q.apply(ctx, job, event.Event{Run: job.Run, Payload: event.StepFailed{Post: job.Post, Failure: *f}})
+	return q.apply(ctx, job, event.Event{Run: job.Run, Payload: event.StepFailed{Post: job.Post, Failure: *f, Launch: job.Launch}})
 }
 
 // patientTries is the number of tries of a patient job: about a day at 5 minutes each.

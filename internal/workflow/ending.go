@@ -35,7 +35,7 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) 
 		return e, nil // of an earlier life, or given up: there is nothing to read it against; or the next run continues the work
 	}
 	if t.Ended() && t.End.Saving {
-		a, err := s.packed(ctx, w)
+		a, err := s.packCanceled(ctx, w, vm)
 		if err == nil {
 			e.Payload = event.WorkSaved{Archive: a}
 			return e, nil
@@ -61,6 +61,17 @@ func (s *Steps) stop(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	}
 	e.Payload = event.WorkSaved{Work: state.SavedWork{Run: w.Job.Run, Ref: ref, At: s.Now(), Reason: w.Job.Args.Reason}}
 	return e, nil
+}
+
+// packCanceled packs the work of a canceled task. A run that was being launched when the task was canceled may have begun: it is
+// stopped first.
+func (s *Steps) packCanceled(ctx context.Context, w *step.Attempt, vm string) (*state.SuspendedWork, error) {
+	if n := len(w.Task.Runs); n > 0 && w.Task.Runs[n-1].ID != w.Job.Run {
+		if err := s.Runner.Stop(ctx, vm, w.Task.Runs[n-1].ID, w.Job.Args.Reason); err != nil {
+			return nil, fmt.Errorf("stop a run that may have begun: %w", err)
+		}
+	}
+	return s.packed(ctx, w)
 }
 
 // release deletes the task's VM. It may be repeated.

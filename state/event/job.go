@@ -178,6 +178,8 @@ type (
 	StepFailed struct {
 		Failure state.Failure `json:"failure"`
 		Post    *state.Post   `json:"post,omitempty"` // the comment that the job should have posted
+		// Launch has the parameters of a run that the job may have started.
+		Launch *state.Launch `json:"launch,omitempty"`
 	}
 )
 

@@ -209,12 +209,17 @@ func failStep(c *change) {
 	c.fail(state.End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
 }
 
-// noteFailure notes the failure of a job that the task does not wait for. If work could not be saved, that is retried
-// later.
+// noteFailure notes the failure of a job that the task does not wait for. If work could not be saved, or a review read, that is
+// retried later.
 func noteFailure(c *change) {
 	c.note = of[event.StepFailed](c).Failure.Reason
-	if of[event.StepFailed](c).Failure.Job == state.JobSuspend {
+	switch of[event.StepFailed](c).Failure.Job {
+	case state.JobSuspend:
 		c.checkIdleAgain()
+	case state.JobGather:
+		if hasPR(c) {
+			c.t.PR.Unread = true
+		}
 	}
 }
 
@@ -245,9 +250,12 @@ func isStepSuccess(c *change) bool {
 	return false
 }
 
-// dropUnlaunched files a run that never began.
+// dropUnlaunched files a run that could not be launched. If it may have begun all the same, it is stopped, and its work continued.
 func dropUnlaunched(c *change, reason string) {
 	if c.t.Run != nil && c.t.Run.State == state.RunLaunching {
+		if l := of[event.StepFailed](c).Launch; l != nil && l.Run == c.t.Run.ID {
+			c.storeLaunch(l)
+		}
 		c.dropRun(reason)
 		c.dropWork = false
 	}

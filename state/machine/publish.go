@@ -201,7 +201,13 @@ func waitForReview(c *change) {
 	c.t.Work = nil
 	c.enterPhase(state.PhasePROpen, fmt.Sprintf("pull request #%d is open", c.t.PR.Number))
 	c.enqueuePost(fmt.Sprintf("pr-%d", c.t.PR.Number), state.Post{Kind: state.PostPROpened, By: c.personToNotify()})
-	if len(c.pendingFeedback()) > 0 || c.e.Searched() { // it existed before errand knew of it, so somebody may have reviewed it
+	c.gatherMissed(c.e.Searched()) // then it existed before errand knew of it, so somebody may have reviewed it
+}
+
+// gatherMissed gathers the next round if feedback arrived meanwhile, or may have.
+func (c *change) gatherMissed(reviewed bool) {
+	if len(c.pendingFeedback()) > 0 || c.t.PR.Unread || reviewed {
+		c.t.PR.Unread = false
 		c.enqueueGather(c.e.Now.Add(c.p.Gather))
 	}
 }
@@ -276,9 +282,7 @@ func endRound(c *change) {
 		c.enqueuePost(fmt.Sprintf("round-%d", c.t.Round), *p)
 	}
 	scheduleAnswerDuplicateChecks(c, of[event.ThreadsAnswered](c).Uncertain)
-	if len(c.pendingFeedback()) > 0 {
-		c.enqueueGather(c.e.Now.Add(c.p.Gather))
-	}
+	c.gatherMissed(false)
 }
 
 // readChecks enqueues reading the checks of the pull request's head: a webhook reports one check only.

@@ -70,18 +70,27 @@ func session(c *change, kind state.RunKind) string {
 // activateRun stores that the run is active.
 func activateRun(c *change) {
 	l, r := of[event.Launched](c).Launch, c.t.Run
-	r.State, r.VM, r.Adapter, r.Model, r.Started, r.LastActivity = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
-	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
+	c.storeLaunch(&l)
 	if !l.IsRepair {
 		r.Repair = nil
 	}
 	if !l.Resumed {
 		r.Session = ""
 	}
-	c.storeVM(l)
 	c.t.Fresh, c.t.Waiting, c.t.Turns, c.t.IgnoreLimits = false, nil, 0, false
 	r.Notes = l.Notes
 	c.t.Branch.BaseAt = time.Time{}
+	c.takeFeedback(l.FeedbackIDs)
+	c.storeAttachments(l)
+	c.t.Step = state.StepRun
+}
+
+// storeLaunch stores that the run is active, and where.
+func (c *change) storeLaunch(l *state.Launch) {
+	r := c.t.Run
+	r.State, r.VM, r.Adapter, r.Model, r.Started, r.LastActivity = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
+	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
+	c.storeVM(*l)
 	if l.VMHead != "" {
 		c.t.Branch.VMHead = l.VMHead
 	}
@@ -91,9 +100,6 @@ func activateRun(c *change) {
 	if l.BaseSHA != "" && c.t.Branch.Head == "" {
 		c.t.Branch.BaseSHA = l.BaseSHA
 	}
-	c.takeFeedback(l.FeedbackIDs)
-	c.storeAttachments(l)
-	c.t.Step = state.StepRun
 }
 
 // stopLateRun stops a launched run that is obsolete.
