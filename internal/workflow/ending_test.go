@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -128,6 +129,7 @@ func TestStopPacksCanceledWork(t *testing.T) {
 				w.Task.Phase, w.Task.End = state.PhaseImplementing, nil
 			}
 			w.Host.Errs["Pack"] = c.err
+			w.Task.Runs = append(w.Task.Runs, state.Run{ID: "1-1-2", Kind: state.RunCheck, State: state.RunEnded}) // its launch was under way
 			e, err := w.Try(state.JobStop, workflowtest.Args(state.JobArgs{VM: "vm-1", Reason: "canceled"}), func(j *state.Job) { j.Run, j.Failures = "1-1-1", c.attempt-1 })
 			if !c.packs && !c.commits {
 				if !errors.Is(err, c.err) {
@@ -143,6 +145,10 @@ func TestStopPacksCanceledWork(t *testing.T) {
 			if !c.packs {
 				return
 			}
+			if got := w.Host.Stopped; !slices.Equal(got, []string{"1-1-1 canceled", "1-1-2 canceled"}) {
+				t.Errorf("got stopped %v, want the run that may have begun stopped as well", got)
+			}
+			w.Task.Runs = w.Task.Runs[:len(w.Task.Runs)-1]
 			a := *saved.Archive
 			a.At = time.Now()
 			w.Task.Suspended, w.Task.VM, w.Task.Phase, w.Task.End, w.Task.Gen = &a, nil, state.PhaseImplementing, nil, 2

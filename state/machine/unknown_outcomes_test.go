@@ -71,3 +71,60 @@ func TestUnknownPullRequestIsCheckedAfterRetry(t *testing.T) {
 		})
 	}
 }
+
+// TestRunThatMayHaveBegun: if the job that launches a run fails with an unknown outcome, the run is stopped and filed as one that
+// began, so that the next run continues its work; no feedback counts as delivered. A run that certainly did not begin is only filed.
+func TestRunThatMayHaveBegun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		launch func(run string) *state.Launch
+		began  bool
+	}{
+		"its outcome is unknown": {func(run string) *state.Launch {
+			return &state.Launch{Run: run, VM: state.VM{Name: "vm7"}, Started: t0, Root: "c9"}
+		}, true},
+		"it was not reached": {func(string) *state.Launch { return nil }, false},
+		"the job launched another": {func(string) *state.Launch {
+			return &state.Launch{Run: "7-1-99", VM: state.VM{Name: "vm7"}, Started: t0}
+		}, false},
+	} {
+		for _, later := range []time.Time{{}, t0.Add(time.Hour)} { // failed, interrupted
+			l := newLife(t)
+			l.toApproved()
+			l.said(60, writer, state.Comment{Body: "Mind the tests.", Mention: true})
+			run := l.task.Run.ID
+			l.do(event.Event{Run: run, Payload: event.StepFailed{Launch: c.launch(run), Failure: state.Failure{Job: state.JobLaunch, Class: state.ClassVM, Reason: "No answer.", RetryAt: later}}})
+			last := l.task.Runs[len(l.task.Runs)-1]
+			if last.ID != run || last.Started.IsZero() == c.began || (last.VM == "vm7") != c.began || l.enqueued(state.JobStop) != c.began || l.task.Run != nil {
+				t.Errorf("%s: got run %+v and jobs %v, want began: %t", name, last, kindsOf(l.jobs), c.began)
+			}
+			if f := l.pending(); len(f) != 1 || f[0].TakenBy != "" {
+				t.Errorf("%s: got feedback %v, want it undelivered", name, l.task.Feedback)
+			}
+		}
+	}
+}
+
+// TestUnreadReviewIsReadAfterTheRound: a review that cannot be read while the task does something else is read when that is done,
+// whoever wrote it.
+func TestUnreadReviewIsReadAfterTheRound(t *testing.T) {
+	t.Parallel()
+	for _, by := range []state.Person{writer, colleague} {
+		for _, unread := range []bool{true, false} {
+			l := newLife(t)
+			l.toPR()
+			l.beginRound()
+			l.do(event.Event{By: by, Permission: state.PermissionWrite, Payload: event.Reviewed{Review: state.Review{ID: 9, State: state.ReviewCommented}}})
+			if unread {
+				l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobGather, Class: state.ClassGitHub, Reason: "No."}}})
+			} else {
+				l.do(event.Event{Payload: event.Gathered{}})
+			}
+			l.do(event.Event{Payload: event.ThreadsAnswered{}})
+			l.want(state.PhasePROpen)
+			if got := l.enqueued(state.JobGather); got != unread || l.task.PR.Unread {
+				t.Errorf("by %s: got gathered %t, want %t", by.Login, got, unread)
+			}
+		}
+	}
+}
