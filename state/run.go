@@ -73,9 +73,11 @@ type RunLaunch struct {
 type RunActivity struct {
 	LastSeq      int64     `json:"last_seq"` // last stored line of its log
 	LastActivity time.Time `json:"sign,omitzero"`
-	Doing        string    `json:"doing,omitempty"` // the latest action, one line
-	Turns        int       `json:"turns,omitempty"`
-	Refused      int       `json:"refused,omitempty"` // calls that the rules of its agent's program refused
+	// Uncertain is set if it is not known whether the run began at Started, because the answer to its launch was lost.
+	Uncertain bool   `json:"uncertain,omitempty"`
+	Doing     string `json:"doing,omitempty"` // the latest action, one line
+	Turns     int    `json:"turns,omitempty"`
+	Refused   int    `json:"refused,omitempty"` // calls that the rules of its agent's program refused
 	// Calls are the ids of the calls of errand's tools, while the run lasts.
 	Calls []string `json:"calls,omitempty"`
 	Reads int      `json:"reads,omitempty"` // the number of calls of the tool context

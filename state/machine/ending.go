@@ -255,6 +255,7 @@ func dropUnlaunched(c *change, reason string) {
 	if c.t.Run != nil && c.t.Run.State == state.RunLaunching {
 		if l := of[event.StepFailed](c).Launch; l != nil && l.Run == c.t.Run.ID {
 			c.storeLaunch(l)
+			c.t.Run.Uncertain = true
 		}
 		c.dropRun(reason)
 		c.dropWork = false

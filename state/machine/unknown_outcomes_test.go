@@ -95,7 +95,7 @@ func TestRunThatMayHaveBegun(t *testing.T) {
 			run := l.task.Run.ID
 			l.do(event.Event{Run: run, Payload: event.StepFailed{Launch: c.launch(run), Failure: state.Failure{Job: state.JobLaunch, Class: state.ClassVM, Reason: "No answer.", RetryAt: later}}})
 			last := l.task.Runs[len(l.task.Runs)-1]
-			if last.ID != run || last.Started.IsZero() == c.began || (last.VM == "vm7") != c.began || l.enqueued(state.JobStop) != c.began || l.task.Run != nil {
+			if last.ID != run || last.Started.IsZero() == c.began || (last.VM == "vm7") != c.began || last.Uncertain != c.began || l.enqueued(state.JobStop) != c.began || l.task.Run != nil {
 				t.Errorf("%s: got run %+v and jobs %v, want began: %t", name, last, kindsOf(l.jobs), c.began)
 			}
 			if f := l.pending(); len(f) != 1 || f[0].TakenBy != "" {

@@ -130,7 +130,7 @@ func starts(t *state.Task) bool {
 		return false
 	}
 	for _, r := range t.Runs {
-		if r.Kind == t.Run.Kind && !r.Started.IsZero() && r.Plan == t.Approval.Hash {
+		if r.Kind == t.Run.Kind && !r.Started.IsZero() && !r.Uncertain && r.Plan == t.Approval.Hash {
 			return false
 		}
 	}

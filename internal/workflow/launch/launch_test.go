@@ -84,7 +84,13 @@ func TestLaunchChecksTheApprovalAgain(t *testing.T) {
 	w.Task.Run.Plan = p.Hash
 	w.EndRun(state.RunRetryable, "")
 	workflowtest.Check(t, w.As("bob").Unreact(workflowtest.RepoName, p.Comment, "+1"))
+	first := &w.Task.Runs[len(w.Task.Runs)-1]
+	first.Uncertain = true // whether that was a start is not known
 	w.Launching(state.RunPlan)
+	if e := w.Do(state.JobLaunch); e.Kind() != event.KindApprovalRejected {
+		t.Errorf("after a run that may not have begun: got event %s", e.Kind())
+	}
+	first.Uncertain = false
 	w.Launched()
 	if !strings.Contains(w.Prompt(), "Do it.") {
 		t.Errorf("the prompt lacks the approved plan:\n%s", w.Prompt())
