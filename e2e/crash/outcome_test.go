@@ -185,7 +185,7 @@ func (o *outcome) ofGitHub(l *life, repo *simgithub.Repo) error {
 }
 
 // changing matches the parts of a comment's first line that differ between lives.
-var changing = regexp.MustCompile(`[0-9a-f]{7,40}|\$?[0-9]+([.:][0-9]+)?( ?(s|ms|min))?`)
+var changing = regexp.MustCompile(`[0-9]+ [A-Z][a-z]{2} [0-9]+:[0-9]+|[0-9a-f]{7,40}|\$?[0-9]+([.:][0-9]+)?( ?(s|ms|min))?`)
 
 func constant(text string) string { return changing.ReplaceAllString(text, "…") }
 

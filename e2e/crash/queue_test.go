@@ -35,6 +35,7 @@ func TestQueue(t *testing.T) {
 
 // shared returns the outcome of sharedVM, written by hand.
 func shared() outcome {
+	const end = "The task was canceled. `@ada` canceled it. Until … UTC, `@errand retry` has the plan wait for approval again; `@errand plan` starts a new task."
 	return outcome{
 		Issue: "open",
 		Phases: []string{
@@ -46,8 +47,8 @@ func shared() outcome {
 			`preliminary 1 posted=true stale="" superseded=false`,
 		},
 		Comments: []string{
-			"#1 comment: ## Plan, revision … (`…`)", "#1 comment: ## Preliminary plan, revision … (`…`)", "#1 comment: ### Canceled", "#1 comment: The task was canceled. `@ada` canceled it.",
-			"#2 comment: ## Preliminary plan, revision … (`…`)", "#2 comment: ### Canceled", "#2 comment: The task was canceled. `@ada` canceled it.",
+			"#1 comment: ## Plan, revision … (`…`)", "#1 comment: ## Preliminary plan, revision … (`…`)", "#1 comment: ### Canceled", "#1 comment: " + end,
+			"#2 comment: ## Preliminary plan, revision … (`…`)", "#2 comment: ### Canceled", "#2 comment: " + end,
 		},
 		Runs: []string{"preliminary_plan ended ok", "plan ended ok", "preliminary_plan ended ok"},
 	}
