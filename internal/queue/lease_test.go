@@ -2,10 +2,12 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
@@ -25,19 +27,35 @@ func (w *world) claimElsewhere() *state.Job {
 	return job
 }
 
+// fullDisk is a store that fails to rescue jobs at first.
+type fullDisk struct {
+	queue.Store
+	left int
+}
+
+func (r *fullDisk) Rescue(ctx context.Context, now time.Time) (int, error) {
+	if r.left--; r.left >= 0 {
+		return 0, errors.New("no space left on device")
+	}
+	return r.Store.Rescue(ctx, now)
+}
+
 // TestJobsOfADeadProcessRunAgain: the job of a dead process runs again when its lease has expired, or immediately if no other process can
 // hold leases. A late result of the dead process has no effect.
 func TestJobsOfADeadProcessRunAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		exclusive bool
+		refusals  int // of the store, at first
 		min, max  time.Duration
 	}{
-		"when the lease ends": {false, lease, lease + 3*time.Second},
-		"at once":             {true, 0, time.Second},
+		"when the lease ends":                 {false, 0, lease, lease + 3*time.Second},
+		"at once":                             {true, 0, 0, time.Second},
+		"when the store allows it":            {true, 2, 2 * time.Second, 4 * time.Second},
+		"when the lease ends, after refusals": {false, 2, lease, lease + 3*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {
-				w.cfg.Exclusive = test.exclusive
+				w.cfg.Exclusive, w.cfg.Store = test.exclusive, &fullDisk{Store: w.store, left: test.refusals}
 				w.handle(state.JobStart, func(context.Context, *state.Job, int) (event.Event, error) { return started(), nil })
 				w.trigger(1)
 				dead := w.claimElsewhere()
