@@ -75,7 +75,7 @@ func (s *Sweeper) watchTimesOf(repo int64) map[string]time.Time {
 	return times
 }
 
-// readWatchTimes reads the times from the store if necessary. At errand's first start it begins now.
+// readWatchTimes reads the times from the store if necessary. If the store has none, errand has never run before.
 func (s *Sweeper) readWatchTimes(ctx context.Context) error {
 	if s.since != nil {
 		return nil

@@ -143,8 +143,8 @@ func (r *attachmentReader) read(ctx context.Context, ref attachment.Ref, at forg
 	return a
 }
 
-// restore downloads a known attachment again if errand's copy of it is lost or damaged. If GitHub now serves another content,
-// that is stored under its own digest and never used.
+// restore downloads a known attachment again if errand's copy of it is lost or damaged. If GitHub now serves different content,
+// LoadAttachment does not find it under the known digest, and the attachment is listed as lost.
 func (r *attachmentReader) restore(ctx context.Context, a state.Attachment, ref attachment.Ref, at forge.TextRef) {
 	if a.SHA256 == "" || r.left == 0 {
 		return

@@ -207,7 +207,7 @@ func TestLostAttachmentIsRestored(t *testing.T) {
 	if again, _ := w.Files.Attachments(); len(again) != 1 || len(placed(w)) != 1 || strings.Contains(w.Prompt(), "unread") {
 		t.Errorf("stored %v, placed %v, prompt:\n%s", again, placed(w), w.Prompt())
 	}
-	// GitHub serves another content than was read at first, as a lost copy's digest shows.
+	// GitHub serves different content: its digest is not the stored one.
 	w.Task.Attachments[0].SHA256 = strings.Repeat("0", 64)
 	launchAgain(state.RunPlan)
 	if got := placed(w); len(got) != 0 || !strings.Contains(w.Prompt(), "unread, because errand's copy of it was lost") {
