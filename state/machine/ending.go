@@ -83,6 +83,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 	c.dropWork = true
 	c.enterPhase(phase, end.Reason)
 	c.t.End = &end
+	c.t.Visible++ // a next life that the same comment begins knows that the status comment does not show the end
 	scheduleDeletion(c)
 	switch { // the VM is deleted when the work is saved
 	case stopping || c.t.VM == nil:

@@ -32,3 +32,21 @@ func TestStatusCommentOfEarlierLife(t *testing.T) {
 		})
 	}
 }
+
+// TestStatusCommentOfCommentWithTwoCommands: the next life that a comment begins after ending the task reuses the status
+// comment, which would otherwise show for ever that an agent works.
+func TestStatusCommentOfCommentWithTwoCommands(t *testing.T) {
+	t.Parallel()
+	for _, then := range []state.Verb{state.VerbRetry, state.VerbPlan, state.VerbRestart} {
+		t.Run(string(then), func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.trigger()
+			l.do(event.Event{Payload: event.StatusSent{Status: state.StatusComment{Comment: 7, Shown: l.task.Visible, At: l.now}}})
+			l.comment(state.VerbCancel, then)
+			if l.task.Gen != 2 || l.task.Status.Comment != 7 || l.task.Status.Shown >= l.task.Visible {
+				t.Errorf("life %d: got status comment %+v at version %d", l.task.Gen, l.task.Status, l.task.Visible)
+			}
+		})
+	}
+}
