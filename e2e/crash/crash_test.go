@@ -21,7 +21,7 @@ import (
 const (
 	atOnce  = 4  // parallel lives, which mostly wait
 	perLife = 16 // failpoints in one life, half of them deaths
-	tries   = 3  // lives within which a failpoint must be reached
+	tries   = 6  // lives within which a failpoint must be reached
 )
 
 // TestHeavyCrash kills errand, and lets calls fail, at every failpoint of a complete life, and expects the same outcome
