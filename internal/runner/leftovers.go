@@ -53,7 +53,8 @@ func (u *otherUser) endLeftovers() int {
 	pause := time.NewTicker(endPause)
 	defer pause.Stop()
 	for try := 0; try < endTries && time.Now().Before(deadline); try++ {
-		if len(proc.Leftovers(uid, since)) == 0 {
+		// Two scans: one may miss a process whose parent was killed while it was being started, with a smaller ID.
+		if len(proc.Leftovers(uid, since)) == 0 && len(proc.Leftovers(uid, since)) == 0 {
 			return 0
 		}
 		// Check the result instead of trusting the answer.
