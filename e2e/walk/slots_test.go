@@ -82,8 +82,8 @@ func (m *machines) Acquire(ctx context.Context, spec fleet.AcquireSpec) (server 
 	return server, err
 }
 
-// Time limits without failures: keepLimit is how long a task that waits for people may keep a VM that another task waits
-// for, whose work has to be saved, and freeLimit how long a VM may be free.
+// Time limits in walks without failures. While a task waits for a VM, a task that waits for people may keep its own for
+// keepLimit, because saving its work takes a while, and a VM may be free for freeLimit.
 const (
 	keepLimit = 10 * time.Minute
 	freeLimit = 3 * time.Minute

@@ -30,8 +30,8 @@ func (m *model) steers(o word) {
 	}
 }
 
-// acknowledged records that errand reacts to a comment. From then on the agent that works has to be interrupted, unless the message
-// waits for its end.
+// acknowledged records that errand reacted to a comment. If the comment has a message for the working agent, errand must
+// now interrupt the agent, unless the message waits for the run's end.
 func (m *model) acknowledged(c *comment) {
 	for _, o := range m.messages {
 		t := m.taskBy(o.task)

@@ -169,8 +169,8 @@ type group struct {
 	Cards           []*card
 }
 
-// Groups returns the open tasks by phase, without empty phases. Tasks that are held up are in a group of their own,
-// because nobody works for them, whatever their phase.
+// Groups returns the open tasks by phase, without empty phases. Tasks that are held up form a separate group,
+// because no agent works for them although their phase may say so.
 func (b *board) Groups() (groups []group) {
 	waiting := group{ID: "waiting", Title: "waiting", Tone: toneOf("", true)}
 	for _, c := range b.Tasks {

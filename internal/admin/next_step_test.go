@@ -79,8 +79,8 @@ func TestPageAndCommentAgree(t *testing.T) {
 	}
 }
 
-// TestNobodyWorksForWaitingTasks: whatever their phase, tasks that are held up are a group of their own, in the order of
-// their waits, without the tone of work. One with an active run stays with its phase.
+// TestNobodyWorksForWaitingTasks: tasks that are held up form a separate group, in the order in which they began to
+// wait, and are not colored like working ones. A task with an active run stays in the group of its phase.
 func TestNobodyWorksForWaitingTasks(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)

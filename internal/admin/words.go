@@ -22,7 +22,7 @@ func tone(p state.Phase) string {
 	return "calm"
 }
 
-// toneOf is tone for a task that may be held up, for which nobody works.
+// toneOf returns the tone of a task in a phase; a task that is held up is not shown as working.
 func toneOf(p state.Phase, heldUp bool) string {
 	if heldUp {
 		return "warn"

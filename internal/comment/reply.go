@@ -82,9 +82,9 @@ func (p post) replyWords() string {
 		}
 		return fmt.Sprintf("Noted. Run %d is in progress and is not interrupted; the comment is considered right after it. To stop the run, write %s.", p.t.Run.Seq, v.say("stop"))
 	case state.ReplyMessageLong:
-		return fmt.Sprintf("The message is kept, and considered after the run: only messages of at most %d KB interrupt the agent. To interrupt it, write a shorter one.", machine.MaxMessageBytes>>10)
+		return fmt.Sprintf("The message is kept for after the run: only messages of at most %d KB interrupt the agent. To interrupt it, write a shorter one.", machine.MaxMessageBytes>>10)
 	case state.ReplyMessagesFull:
-		return fmt.Sprintf("The message is kept, and considered after the run: the agent has %d messages already, and no more interrupt it. To stop the run, write %s.", machine.MaxMessages, v.say("stop"))
+		return fmt.Sprintf("The message is kept for after the run: %d messages already wait for the agent, so this one does not interrupt it. To stop the run, write %s.", machine.MaxMessages, v.say("stop"))
 	case state.ReplyIssueCreated:
 		return p.created()
 	case state.ReplyNoProposal:

@@ -146,7 +146,7 @@ func TestVMCapDeniesVMs(t *testing.T) {
 	}
 }
 
-// TestOthersComeFirst: the last place is kept for an owner that has waited longer, but nobody loses a VM to it.
+// TestOthersComeFirst: the last free VM is for the owner that has waited longest. An owner that has a VM keeps it.
 func TestOthersComeFirst(t *testing.T) {
 	t.Parallel()
 	f, _, _ := newFleet(t, 2)

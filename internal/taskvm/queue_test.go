@@ -165,7 +165,7 @@ func TestTasksWithOneSlotProgressInOrder(t *testing.T) {
 	}
 }
 
-// TestStep: who is told to try again, whose VM is suspended, and whose place is shown.
+// TestStep: one check of the queue lets the right tasks try again, suspends the right VMs, and shows the places that changed.
 func TestStep(t *testing.T) {
 	t.Parallel()
 	queued := func(issue, since, place int) state.TaskOverview {

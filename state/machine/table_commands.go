@@ -216,7 +216,7 @@ var commandRows = []Row{
 		From: canceled, On: event.KindCommented, Verb: state.VerbRetry,
 		If: "the issue is closed", when: func(c *change) bool { return canRetry(c) && c.e.Issue() != nil && c.e.Issue().Closed },
 		To: same, do: reply(state.ReplyRetryClosed),
-		Doc: "a reply says that the issue has to be reopened first",
+		Doc: "a reply asks to reopen the issue first",
 	},
 	{
 		From: canceled, On: event.KindCommented, Verb: state.VerbRetry,
