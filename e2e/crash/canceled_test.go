@@ -3,12 +3,8 @@ package crash
 import (
 	"context"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/heavytest"
@@ -20,33 +16,14 @@ import (
 // continue it. The outcome is the same each time: one last comment, and the work, which `retry` finds.
 func TestCanceledWork(t *testing.T) {
 	t.Parallel()
-	playCanceled(t, regexp.MustCompile(`stop|saved|release|commit: apply (commented|posted)|POST /issues/N/comments`))
+	playPlot(t, canceled, retried(), matches(`stop|saved|release|commit: apply (commented|posted)|POST /issues/N/comments`), "crash, cancel and retry")
 }
 
 // TestHeavyCanceledWork is TestCanceledWork at every failpoint since the command `cancel`.
 func TestHeavyCanceledWork(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playCanceled(t, regexp.MustCompile(``))
-}
-
-// playCanceled plays the life of canceled with the failpoints whose operation matches.
-func playCanceled(t *testing.T, about *regexp.Regexp) {
-	t.Helper()
-	want, all := record(t, canceled, retried())
-	points := slices.DeleteFunc(all, func(p point) bool { return !about.MatchString(p.op) })
-	c := &count{plot: canceled}
-	g, ctx := errgroup.WithContext(t.Context())
-	g.SetLimit(atOnce)
-	few := min(perLife, len(points)/(len(moments(""))+1)) // so that the moments of an operation are in different lives
-	for _, life := range distribute(points, few) {
-		g.Go(func() error {
-			c.play(ctx, t, life, want)
-			return nil
-		})
-	}
-	_ = g.Wait() // the functions return nil
-	c.conclude(t, "crash, cancel and retry", len(points))
+	playPlot(t, canceled, retried(), matches(``), "crash, cancel and retry")
 }
 
 // retried returns the outcome of canceled, written by hand.

@@ -21,23 +21,23 @@ import (
 // task's next life, and close it after a restart. The outcome is the same each time: one pull request, which is closed.
 func TestContinuity(t *testing.T) {
 	t.Parallel()
-	playPlot(t, continuity, continued(), regexp.MustCompile(`reopen|close_pr|pr_replaced|PATCH /pulls|GET /pulls/N$|updateRefs|heads`), "crash, reopening and restarting")
+	playPlot(t, continuity, continued(), matches(`reopen|close_pr|pr_replaced|PATCH /pulls|GET /pulls/N$|updateRefs|heads`), "crash, reopening and restarting")
 }
 
 // TestHeavyContinuity is TestContinuity at every failpoint since the pull request was opened.
 func TestHeavyContinuity(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, continuity, continued(), regexp.MustCompile(``), "crash, reopening and restarting")
+	playPlot(t, continuity, continued(), matches(``), "crash, reopening and restarting")
 }
 
 // playPlot plays the lives of a plot with the failpoints whose operation matches.
-func playPlot(t *testing.T, what plot, expected outcome, about *regexp.Regexp, name string) {
+func playPlot(t *testing.T, what plot, expected outcome, about func(p point) bool, name string) {
 	t.Helper()
 	want, all := record(t, what, expected)
 	_, again := record(t, what, expected)
 	points := slices.DeleteFunc(all, func(p point) bool { // the number of some calls depends on timing
-		return !about.MatchString(p.op) || !slices.Contains(again, p)
+		return !about(p) || !slices.Contains(again, p)
 	})
 	c := &count{plot: what}
 	g, ctx := errgroup.WithContext(t.Context())
@@ -51,6 +51,12 @@ func playPlot(t *testing.T, what plot, expected outcome, about *regexp.Regexp, n
 	}
 	_ = g.Wait() // the functions return nil
 	c.conclude(t, name, len(points))
+}
+
+// matches returns a function that reports whether the operation of a point matches a regular expression.
+func matches(expr string) func(p point) bool {
+	re := regexp.MustCompile(expr)
+	return func(p point) bool { return re.MatchString(p.op) }
 }
 
 // continued returns the outcome of continuity, written by hand.

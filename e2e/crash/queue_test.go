@@ -3,11 +3,8 @@ package crash
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"testing"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/state"
@@ -17,20 +14,7 @@ import (
 // another one. The outcome is the same each time: both tasks get it, and no work is lost.
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	want, all := record(t, sharedVM, shared())
-	about := regexp.MustCompile(`apply (vm_wanted|queue_moved|slept|released|poked|held_up)|intend VM|VM (end|deleted)`)
-	points := slices.DeleteFunc(all, func(p point) bool { return !about.MatchString(p.op) })
-	c := &count{plot: sharedVM}
-	g, ctx := errgroup.WithContext(t.Context())
-	g.SetLimit(atOnce)
-	for _, life := range distribute(points, perLife/2) {
-		g.Go(func() error {
-			c.play(ctx, t, life, want)
-			return nil
-		})
-	}
-	_ = g.Wait() // the functions return nil
-	c.conclude(t, "crash, a shared VM", len(points))
+	playPlot(t, sharedVM, shared(), matches(`apply (vm_wanted|queue_moved|slept|released|poked|held_up)|intend VM|VM (end|deleted)`), "crash, a shared VM")
 }
 
 // shared returns the outcome of sharedVM, written by hand.

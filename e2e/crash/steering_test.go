@@ -3,7 +3,6 @@ package crash
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -17,14 +16,21 @@ import (
 // is the same each time: the agent is interrupted once, and its plan follows the message.
 func TestSteering(t *testing.T) {
 	t.Parallel()
-	playPlot(t, steering, steered(), regexp.MustCompile(`stop run|start run|reactions|commit: (claim|apply) (due|stop|launch|launched|commented|work_saved)$`), "crash, passing a message to an agent")
+	playPlot(t, steering, steered(), exceptLaterTimers(`stop run|start run|reactions|commit: (claim|apply) (due|stop|launch|launched|commented|work_saved)$`), "crash, passing a message to an agent")
 }
 
 // TestHeavySteering is TestSteering at every failpoint since the message.
 func TestHeavySteering(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, steering, steered(), regexp.MustCompile(``), "crash, passing a message to an agent")
+	playPlot(t, steering, steered(), exceptLaterTimers(``), "crash, passing a message to an agent")
+}
+
+// exceptLaterTimers is matches without the timers after the first one, which interrupts the agent: on a slow machine others
+// expire during the life.
+func exceptLaterTimers(expr string) func(p point) bool {
+	about := matches(expr)
+	return func(p point) bool { return about(p) && (!strings.HasSuffix(p.op, " due") || p.n == 1) }
 }
 
 // heldRules hold the agent that plans at a gate, until it gets a message.

@@ -48,8 +48,9 @@ func lifeOnHetzner(t *testing.T, sleep settings.SleepMode) {
 		t.Errorf("got %d VMs, current VM %+v", n, p.task.VM)
 	}
 	for i, vm := range p.task.VMs {
-		if want := map[bool]string{true: "done", false: "asleep"}[i+1 == len(p.task.VMs)]; string(vm.EndReason) != want || vm.MicroHour == 0 || vm.Currency != "EUR" {
-			t.Errorf("VM %d: got %+v, want end %s and a price", i, vm, want)
+		ended := vm.EndReason == "asleep" || vm.EndReason == "done" && i+1 == len(p.task.VMs) // on a slow machine, the last one is suspended, too
+		if !ended || vm.MicroHour == 0 || vm.Currency != "EUR" {
+			t.Errorf("VM %d: got %+v, want its end and a price", i, vm)
 		}
 	}
 	last := p.bot[len(p.bot)-1].Body
