@@ -29,7 +29,7 @@ const (
 	JobApprove  JobKind = "approve"  // check an approval against GitHub
 	JobPost     JobKind = "post"     // a new comment
 	JobStatus   JobKind = "status"   // the status comment
-	JobMinimize JobKind = "minimise" // fold a superseded plan
+	JobMinimize JobKind = "minimise" // fold a comment that no longer holds
 	JobUntick   JobKind = "untick"   // clear a tick that does not count
 	JobChecks   JobKind = "checks"   // read the checks of the pull request's head
 	JobRelease  JobKind = "release"  // delete the VM

@@ -56,7 +56,7 @@ type Verdict struct {
 func (t *Task) Summary() Summary {
 	s := Summary{
 		Task: fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), Life: t.Gen, Phase: t.Phase,
-		Rounds: t.Round, Active: t.Active, Money: t.Money,
+		Rounds: t.Round, Active: t.AgentTime(), Money: t.Money,
 		Phases: t.History, Branch: t.Branch.Name,
 	}
 	if len(t.History) > 0 {

@@ -129,7 +129,7 @@ type TaskRuns struct {
 	Run      *Run          `json:"run,omitempty"`      // the active run, nil between runs
 	Runs     []Run         `json:"runs,omitempty"`     // ended runs, oldest first
 	RunSeq   int           `json:"run_seq"`            // the number of the newest run
-	Active   time.Duration `json:"active"`             // the time that agents worked so far
+	Active   time.Duration `json:"active"`             // the time that agents worked since the last `retry`, for the limit; AgentTime is the total
 	Notes    []Note        `json:"notes,omitempty"`    // to be repeated in later prompts
 	Proposed []Proposal    `json:"proposed,omitempty"` // issues that agents propose
 }
@@ -360,6 +360,17 @@ func (t *Task) PlanningBegan() time.Time {
 // IsReplacedPR reports whether a pull request belongs to an earlier life that this one does not continue.
 func (t *Task) IsReplacedPR(number int) bool {
 	return number != 0 && slices.ContainsFunc(t.Replaced, func(r ReplacedPR) bool { return r.Number == number })
+}
+
+// AgentTime returns the time that agents worked on the task so far. That of the active run is not included.
+func (t *Task) AgentTime() time.Duration {
+	var sum time.Duration
+	for i := range t.Runs {
+		if r := &t.Runs[i]; !r.Started.IsZero() && r.Ended.After(r.Started) {
+			sum += r.Ended.Sub(r.Started)
+		}
+	}
+	return sum
 }
 
 // EndedAt returns the time of the ended task's end, by GitHub's clock if a person ended it. It is never before the trigger:

@@ -115,7 +115,7 @@ func newCard(t *state.Task) card {
 			of:           words.SpentOf(t.Money),
 			InputTokens:  t.Money.InputTokens,
 			OutputTokens: t.Money.OutputTokens,
-			AgentSeconds: t.Active.Seconds(),
+			AgentSeconds: t.AgentTime().Seconds(),
 		},
 	}
 	if w := t.Waiting; w != nil && !t.Ended() {

@@ -202,7 +202,7 @@ type tally struct {
 }
 
 func tallyOf(t *state.Task) tally {
-	c := tally{money: t.Money, active: t.Active}
+	c := tally{money: t.Money, active: t.AgentTime()}
 	for i := range t.Runs {
 		verdict, _ := t.Runs[i].Verdict()
 		c.runs = append(c.runs, runLabel{string(t.Runs[i].Kind), verdict})

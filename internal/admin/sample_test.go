@@ -47,7 +47,7 @@ func sampleTask(issue int, title string, phase state.Phase) *state.Task {
 			Frozen:   state.Frozen{Title: title},
 			Settings: settings.Default()},
 		Money:    state.Money{InputTokens: 81_000, OutputTokens: 9_400, MicroUSD: int64(issue) * 310_000, CapMicroUSD: 10_000_000},
-		TaskRuns: state.TaskRuns{Active: time.Duration(issue) * 7 * time.Minute},
+		TaskRuns: state.TaskRuns{Runs: []state.Run{{Seq: 1, Kind: state.RunPlan, State: state.RunEnded, Started: begun, Ended: begun.Add(time.Duration(issue) * 7 * time.Minute)}}},
 	}
 }
 

@@ -93,7 +93,7 @@ func planned() *state.Task {
 				{Seq: 1, Kind: state.RunPreliminary, Started: at(1), Ended: at(3), RunUsage: state.RunUsage{Money: state.Money{InputTokens: 30_000, OutputTokens: 1_200, MicroUSD: 110_000}}},
 				{Seq: 2, Kind: state.RunImplement, Started: at(12), Ended: at(16), RunUsage: state.RunUsage{Money: state.Money{InputTokens: 50_000, OutputTokens: 4_000, MicroUSD: 200_000}}},
 				{Seq: 3, Kind: state.RunImplement, Started: at(16), Ended: at(19), RunUsage: state.RunUsage{Money: state.Money{InputTokens: 38_000, OutputTokens: 800, MicroUSD: 110_000}}},
-			}, Active: 9 * time.Minute},
+			}},
 		TaskComments: state.TaskComments{Status: state.StatusComment{Comment: 100, URL: repo.URL + "/issues/7#issuecomment-100"}, Ignored: 2},
 		Money:        state.Money{InputTokens: 120_000, OutputTokens: 4_000, MicroUSD: 420_000, CapMicroUSD: 10_000_000},
 		TaskVMs:      state.TaskVMs{VM: &state.VM{Name: "errand-9-7-1", Provider: "local", Kind: "bwrap", Gen: 1}}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/7-div-panics", Base: "main"}},
@@ -264,7 +264,7 @@ func parked(t *state.Task) {
 func asleep(t *state.Task) {
 	prOpen(t)
 	t.VM, t.VMs = nil, manyVMs()[:2]
-	t.Runs = []state.Run{{Seq: 1, Kind: state.RunImplement, RunLaunch: state.RunLaunch{VM: "errand-9-7-2"}, Started: at(20)}}
+	t.Runs = []state.Run{{Seq: 1, Kind: state.RunImplement, RunLaunch: state.RunLaunch{VM: "errand-9-7-2"}, Started: at(20), Ended: at(29)}}
 	t.Suspended = &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "a", Bytes: 3_212_345, VM: "errand-9-7-2", At: at(48)}
 }
 

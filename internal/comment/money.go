@@ -15,7 +15,7 @@ func showsMoney(t *state.Task) bool { return t.Settings.Comments.Money.Shown(t.R
 
 // effort returns the runs and the time of a task's agents, and their cost if comments may name it.
 func effort(t *state.Task) string {
-	s := fmt.Sprintf("%s, %s of agent time", words.Many(runs(t), "run"), words.Span(t.Active))
+	s := fmt.Sprintf("%s, %s of agent time", words.Many(runs(t), "run"), words.Span(t.AgentTime()))
 	if !showsMoney(t) {
 		return s
 	}

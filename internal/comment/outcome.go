@@ -333,7 +333,7 @@ func totals(t *state.Task, v View) string {
 	if len(t.History) > 0 {
 		whole = words.Span(end.Sub(t.History[0].At))
 	}
-	head, row := "Runs | Agent time | Review rounds | From start to end", fmt.Sprintf("%d | %s | %d | %s", runs(t), words.Span(t.Active), t.Round, whole)
+	head, row := "Runs | Agent time | Review rounds | From start to end", fmt.Sprintf("%d | %s | %d | %s", runs(t), words.Span(t.AgentTime()), t.Round, whole)
 	if showsMoney(t) {
 		head, row = "Cost | "+head, money(t.Money)+unpriced(t.Money)+" | "+row
 	}

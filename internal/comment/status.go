@@ -116,6 +116,8 @@ func awaited(t *state.Task, v View) string {
 		s := strings.TrimSpace("The task has ended. " + endText(t, v))
 		if t.CanResume(v.Now) {
 			s += " Until " + v.clock(t.End.KeptUntil) + ", " + v.say("retry") + " continues it."
+		} else if t.Phase == state.PhaseCancelled && t.CanContinuePR(v.Now) {
+			s += " Its pull request is " + string(t.PR.State) + ". " + post{t: t, v: v}.howToGoOn()
 		}
 		return s
 	}

@@ -309,6 +309,7 @@ func retryCanceled(c *change) {
 	}
 	old, edited, reason := c.t, !isTextUnchanged(c), "@"+c.e.By.Login+" said retry"
 	c.t = nextLife(c)
+	foldEndedLife(c, old)
 	c.t.History, c.t.Feedback = old.History, slices.Clone(old.Feedback)
 	c.t.Fresh, c.t.Turns, c.t.IgnoreLimits, c.t.Active = c.o.Fresh || old.Fresh, c.o.Turns, true, 0
 	if n := len(c.t.Runs); n > 0 {

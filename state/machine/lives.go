@@ -166,14 +166,10 @@ func storeReopened(c *change) {
 // isAdoptable reports whether the next life continues the pull request of the ended one: it is open, or was closed recently, or
 // is perhaps just being opened.
 func isAdoptable(c *change) bool {
-	t := c.t
-	switch {
-	case t.PR == nil:
+	if t := c.t; t.PR == nil {
 		return t.Branch.Head != "" && t.Work != nil && t.Work.Head == t.Branch.Head
-	case t.PR.State == state.PROpen:
-		return true
 	}
-	return t.PR.State == state.PRClosed && c.e.Now.Before(t.PR.KeptUntil)
+	return c.t.CanContinuePR(c.e.Now)
 }
 
 // nextLife returns the next life of the ended task, with its plans, changes, runs and costs.

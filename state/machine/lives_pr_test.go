@@ -40,6 +40,7 @@ func TestNextLifeAdopts(t *testing.T) {
 			l.toPR()
 			l.task.Money.MicroUSD, l.task.Round = 7, 3
 			plans := len(l.task.Plans)
+			l.task.Plans[plans-1].CommentNode = "plan node"
 			l.unassign()
 			for _, e := range c.events {
 				l.do(e)
@@ -49,6 +50,9 @@ func TestNextLifeAdopts(t *testing.T) {
 			l.want(state.PhaseQueued)
 			if l.task.Gen != 2 || has(l.jobs, state.JobReopen) != c.adopts || has(l.jobs, state.JobStart) == c.adopts || len(l.task.Replaced) != c.old {
 				t.Fatalf("got life %d with jobs %v and replaced %+v", l.task.Gen, kindsOf(l.jobs), l.task.Replaced)
+			}
+			if got, want := slices.Contains(folded(l), "plan node"), !c.adopts; got != want {
+				t.Errorf("the plan of the life before is folded: %t, want %t", got, want)
 			}
 			if !c.adopts {
 				return

@@ -212,7 +212,7 @@ func keepInDiscussion(c *change) {
 	addToDiscussion(c, state.DiscussionComment{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
 }
 
-// enqueueMinimize folds a superseded revision on GitHub.
+// enqueueMinimize folds a revision that no longer counts on GitHub.
 func enqueueMinimize(c *change, p *state.Plan) {
 	j := c.job(state.JobMinimize, state.LaneTalk, "minimise-"+p.Short())
 	j.Args.Node = p.CommentNode

@@ -32,7 +32,7 @@ func TestSummary(t *testing.T) {
 	task := state.Task{
 		Key: state.TaskKey{Repo: 7, Issue: 3}, Gen: 2, TaskIssue: state.TaskIssue{Repo: state.Repo{Owner: "acme", Name: "shop"}}, TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing,
 			History: []state.PhaseChange{{Phase: state.PhaseQueued, At: noon, Reason: "assigned"}, {Phase: state.PhaseImplementing, At: at(40), Reason: "approved"}},
-			End:     &state.End{Reason: "of the life before"}}, TaskChanges: state.TaskChanges{Round: 1, Branch: state.Branch{Name: "errand/3"}}, TaskRuns: state.TaskRuns{Active: time.Hour,
+			End:     &state.End{Reason: "of the life before"}}, TaskChanges: state.TaskChanges{Round: 1, Branch: state.Branch{Name: "errand/3"}}, TaskRuns: state.TaskRuns{Active: time.Minute, // since a retry
 			Runs: []state.Run{run(1, state.RunPreliminary, 1, 5, "ok"), run(2, state.RunPlan, 20, 30, "ok"), failed}, Run: &going},
 		Money: state.Money{InputTokens: 400, OutputTokens: 40, MicroUSD: 20, CapMicroUSD: 1000},
 		TaskPlans: state.TaskPlans{Plans: []state.Plan{
@@ -49,7 +49,7 @@ func TestSummary(t *testing.T) {
 		return state.Money{InputTokens: 100 * n, OutputTokens: 10 * n, MicroUSD: 5 * n}
 	}
 	want := state.Summary{
-		Task: "acme/shop#3", Life: 2, Phase: state.PhaseImplementing, Start: noon, Iterations: 4, Rounds: 1, Active: time.Hour, Money: task.Money,
+		Task: "acme/shop#3", Life: 2, Phase: state.PhaseImplementing, Start: noon, Iterations: 4, Rounds: 1, Active: 19 * time.Minute, Money: task.Money,
 		Steps: []state.StepSum{
 			{Step: state.RunPreliminary, Runs: 1, Took: 4 * time.Minute, Turns: 2, Money: sum(1)},
 			{Step: state.RunPlan, Runs: 1, Took: 10 * time.Minute, Turns: 2, Money: sum(1)},

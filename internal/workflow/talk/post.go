@@ -176,11 +176,11 @@ func (s *Steps) branchState(ctx context.Context, w *step.Attempt) comment.Branch
 	return comment.BranchUnknown
 }
 
-// Minimize folds a superseded plan. It may be repeated.
+// Minimize folds a comment that no longer holds: a superseded plan, or the status of an ended life. It may be repeated.
 func (s *Steps) Minimize(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if node := w.Job.Args.Node; node != "" {
 		if err := s.GitHub.Minimize(ctx, w.Task.Installation, node); err != nil && !errors.Is(err, forge.ErrNotFound) {
-			return event.Event{}, fmt.Errorf("fold a superseded plan: %w", err)
+			return event.Event{}, fmt.Errorf("fold an outdated comment: %w", err)
 		}
 	}
 	return step.Done(), nil
