@@ -361,3 +361,14 @@ type Launch struct {
 	FrozenFiles []string `json:"frozen_files,omitempty"`
 	FrozenHash  string   `json:"frozen_hash,omitempty"`
 }
+
+// AgentTime returns the time that agents worked on the task so far. That of the active run is not included.
+func (t *Task) AgentTime() time.Duration {
+	var sum time.Duration
+	for i := range t.Runs {
+		if r := &t.Runs[i]; !r.Started.IsZero() && r.Ended.After(r.Started) {
+			sum += r.Ended.Sub(r.Started)
+		}
+	}
+	return sum
+}

@@ -362,17 +362,6 @@ func (t *Task) IsReplacedPR(number int) bool {
 	return number != 0 && slices.ContainsFunc(t.Replaced, func(r ReplacedPR) bool { return r.Number == number })
 }
 
-// AgentTime returns the time that agents worked on the task so far. That of the active run is not included.
-func (t *Task) AgentTime() time.Duration {
-	var sum time.Duration
-	for i := range t.Runs {
-		if r := &t.Runs[i]; !r.Started.IsZero() && r.Ended.After(r.Started) {
-			sum += r.Ended.Sub(r.Started)
-		}
-	}
-	return sum
-}
-
 // EndedAt returns the time of the ended task's end, by GitHub's clock if a person ended it. It is never before the trigger:
 // a closed issue may be assigned.
 func (t *Task) EndedAt() time.Time {

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -83,49 +79,21 @@ func (e refusedError) Error() string { return string(e) }
 // adoptTimeout is the timeout for one issue, a little longer than errand's own.
 const adoptTimeout = 70 * time.Second
 
-// maxAnswer is the maximum length of errand's answer, in bytes.
-const maxAnswer = 64 << 10
-
 // adoptOne asks the running errand to adopt one issue, and returns who set its trigger.
 func adoptOne(ctx context.Context, cfg config.Config, issue string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, adoptTimeout)
 	defer cancel()
 	repo, number, _ := strings.Cut(issue, "#")
-	address := localAddress(cmp.Or(cfg.Admin.Listen, cfg.Listen))
-	target := url.URL{Scheme: "http", Host: address, Path: "/tasks/" + repo + "/" + number + "/adopt"}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), http.NoBody)
-	if err != nil {
-		return "", fmt.Errorf("ask errand: %w", err)
-	}
-	if token := cfg.Admin.Token.Reveal(); token != "" {
-		r.Header.Set("Authorization", "Bearer "+token)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return "", fmt.Errorf("ask errand at %s: %w\nStart it with `errand serve`, and use its configuration with -c", address, err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	text := strings.TrimSpace(string(body))
+	a, err := ask(ctx, cfg, http.MethodPost, "/tasks/"+repo+"/"+number+"/adopt")
 	switch {
+	case errors.Is(err, errNotRunning):
+		return "", fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
 	case err != nil:
-		return "", fmt.Errorf("read errand's answer: %w", err)
-	case answer.StatusCode == http.StatusOK:
-		return text, nil
-	case answer.StatusCode == http.StatusConflict, answer.StatusCode == http.StatusBadGateway:
-		return "", refusedError(text)
+		return "", err
+	case a.status == http.StatusOK:
+		return a.text(), nil
+	case a.status == http.StatusConflict, a.status == http.StatusBadGateway:
+		return "", refusedError(a.text())
 	}
-	return "", fmt.Errorf("errand at %s answered %s: %s", address, answer.Status, text)
-}
-
-// localAddress returns an address at which this host reaches a listener: one on all addresses is reached at a local one.
-func localAddress(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err != nil || host != "" && (ip == nil || !ip.IsUnspecified()) {
-		return listen
-	}
-	if strings.Contains(host, ":") {
-		return net.JoinHostPort("::1", port)
-	}
-	return net.JoinHostPort("127.0.0.1", port)
+	return "", a.unexpected()
 }

@@ -66,6 +66,8 @@ type Config struct {
 	// people, or a Refusal. Nil hides them.
 	Unstarted func() []Unstarted
 	Adopt     func(ctx context.Context, repo string, issue int) (string, error)
+	// Doctor returns the report of `errand doctor`, which is served as JSON. Nil hides it.
+	Doctor func(ctx context.Context) any
 	// Metrics are served under /metrics; nil creates new ones.
 	Metrics *Metrics
 	// Token is required for every page. It may be empty only if Open is set.
@@ -100,6 +102,7 @@ type pages struct {
 	endedTasks *endedTasks
 	openTasks  *openTasks
 	streams    chan struct{} // one slot per live log
+	examining  chan struct{} // a slot for one report of the doctor
 }
 
 // Pages is the handler of all pages.
@@ -143,6 +146,7 @@ func New(cfg Config) (*Pages, error) {
 		endedTasks: newEndedTasks(cfg.Store, openTasks, cfg.Now, cfg.Patience),
 		openTasks:  openTasks,
 		streams:    make(chan struct{}, maxStreams),
+		examining:  make(chan struct{}, 1),
 	}
 	metrics := cfg.Metrics.handler(&collector{
 		store:      cfg.Store,
@@ -170,6 +174,9 @@ func New(cfg Config) (*Pages, error) {
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/changes/{hash}", p.changes)
 	if cfg.Adopt != nil {
 		mux.HandleFunc("POST /tasks/{owner}/{repo}/{n}/adopt", p.adopt)
+	}
+	if cfg.Doctor != nil {
+		mux.HandleFunc("GET /doctor.json", p.doctor)
 	}
 	if cfg.VMs != nil {
 		mux.HandleFunc("GET /vms", p.vms)

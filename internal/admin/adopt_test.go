@@ -7,7 +7,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 	"time"
 
 	"github.com/errand-bot/errand/internal/admin"
@@ -80,5 +83,38 @@ func TestAdopt(t *testing.T) {
 				t.Errorf("got status %d, %q, error %v, called for %q; want status %d, %q, for %q", resp.StatusCode, body, err, called, c.status, c.body, c.called)
 			}
 		})
+	}
+}
+
+// TestDoctor: only operators get the report, and one at a time is made.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	var busy atomic.Int32
+	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Token: token, Doctor: func(context.Context) any {
+		defer busy.Add(-1)
+		if busy.Add(1) > 1 {
+			t.Error("two reports at a time")
+		}
+		return map[string]string{"found": "nothing"}
+	}})
+	var g errgroup.Group
+	for range 8 {
+		g.Go(func() error {
+			resp := do(t, http.MethodGet, url+"/doctor.json", "", map[string]string{"Authorization": "Bearer " + token})
+			defer func() { _ = resp.Body.Close() }()
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || resp.StatusCode != http.StatusOK || string(body) != `{"found":"nothing"}`+"\n" {
+				return fmt.Errorf("got status %d, %q, %v", resp.StatusCode, body, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	resp := do(t, http.MethodGet, url+"/doctor.json", "", nil)
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a token: got status %d", resp.StatusCode)
 	}
 }

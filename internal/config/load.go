@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 
@@ -80,6 +81,30 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 	c.TestEnv.resolve(&r, env)
 	c.TestFiles.resolve(&r, env, local)
 	return r
+}
+
+// SecretFiles returns the files that hold errand's own secrets, by their keys in the configuration.
+func (c Config) SecretFiles() map[string]string {
+	files := map[string]string{
+		"github.private_key":    c.GitHub.PrivateKey.file(),
+		"github.webhook_secret": c.GitHub.WebhookSecret.file(),
+		"admin.token":           c.Admin.Token.file(),
+	}
+	for _, p := range providers {
+		if p.secrets == nil || p.name != c.Provider {
+			continue
+		}
+		for key, secret := range p.secrets(&c) {
+			files[key] = secret.file()
+		}
+	}
+	for name, m := range c.Models {
+		files["models."+name+".key"] = m.Key.file()
+		files["models."+name+".subscription.token"] = m.Subscription.Token.file()
+		files["models."+name+".subscription.login"] = m.Subscription.Login
+	}
+	maps.DeleteFunc(files, func(_, path string) bool { return path == "" })
+	return files
 }
 
 // Secrets returns the values of all secrets, including those lent to tests, for redaction.

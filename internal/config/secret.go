@@ -94,6 +94,15 @@ func (s *Secret) resolve(env func(string) (string, bool), standIns bool) error {
 	return nil
 }
 
+// file returns the path of the file that holds the secret, or "" if no file does.
+func (s Secret) file() string {
+	path, _ := strings.CutPrefix(s.from, "file:")
+	if path == s.from {
+		return ""
+	}
+	return path
+}
+
 // readBounded reads a secret's file of at most maxSecret bytes.
 func readBounded(path string) ([]byte, error) {
 	f, err := os.Open(path)

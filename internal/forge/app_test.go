@@ -18,7 +18,8 @@ func TestSelfIsCached(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t)
 	app := w.App()
-	want := forge.App{ID: app.ID, Slug: "errand", Name: "errand", BotID: app.BotID, BotLogin: "errand[bot]", Permissions: app.Permissions, Events: app.Events}
+	want := forge.App{ID: app.ID, Slug: "errand", Name: "errand", BotID: app.BotID, BotLogin: "errand[bot]", Permissions: app.Permissions, Events: app.Events,
+		SettingsURL: w.BaseURL() + "/organizations/app-owner/settings/apps/errand"}
 	for range 2 {
 		if diff := cmp.Diff(want, forgetest.Must(w.Forge.Self(t.Context()))(t)); diff != "" {
 			t.Error(diff)

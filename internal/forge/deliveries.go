@@ -20,6 +20,34 @@ type Delivery struct {
 	Installation int64
 	At           time.Time
 	OK           bool
+	Status       string // OK, or why not: such as "timed out" or "Invalid HTTP Response: 502"
+	StatusCode   int    // of errand's answer, or of the proxy's; 0 if there was none
+}
+
+// WebhookSettings are the App's settings for webhooks.
+type WebhookSettings struct {
+	URL         string
+	ContentType string // json or form
+	InsecureTLS bool   // GitHub does not verify the certificate
+}
+
+// Webhook returns the App's settings for webhooks. It returns ErrNotFound if the App has no webhook.
+func (f *Forge) Webhook(ctx context.Context) (WebhookSettings, error) {
+	op, err := f.client.Read(ctx, 0, "read the webhook's settings", "")
+	if err != nil {
+		return WebhookSettings{}, err
+	}
+	got, _, err := op.GitHub.Apps.GetHookConfig(op.Ctx)
+	if err != nil {
+		return WebhookSettings{}, op.Wrap(err)
+	}
+	return WebhookSettings{URL: got.GetURL(), ContentType: got.GetContentType(), InsecureTLS: got.GetInsecureSSL() == "1"}, nil
+}
+
+// RecentDeliveries returns the latest attempts of GitHub to deliver webhooks, newest first, at most 100.
+func (f *Forge) RecentDeliveries(ctx context.Context) ([]Delivery, error) {
+	list, _, err := f.deliveriesPage(ctx, "")
+	return list, err
 }
 
 // FailedDeliveries returns one attempt, oldest first, of each webhook since a time of which no attempt succeeded. It
@@ -72,7 +100,7 @@ func (f *Forge) deliveriesPage(ctx context.Context, cursor string) (list []Deliv
 	for _, d := range got {
 		list = append(list, Delivery{
 			ID: d.GetID(), GUID: d.GetGUID(), Event: d.GetEvent(), Action: d.GetAction(), Installation: d.GetInstallationID(),
-			At: d.GetDeliveredAt().Time, OK: d.GetStatus() == "OK",
+			At: d.GetDeliveredAt().Time, OK: d.GetStatus() == "OK", Status: d.GetStatus(), StatusCode: d.GetStatusCode(),
 		})
 	}
 	return list, resp.Cursor, nil

@@ -63,3 +63,13 @@ func plainLogin(login string) bool {
 	}
 	return strings.Trim(strings.TrimSuffix(login, "[bot]"), "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
+
+// CanBeAssigned reports whether issues of a repository can be assigned to an account.
+func (f *Forge) CanBeAssigned(ctx context.Context, r Repo, login string) (bool, error) {
+	op, err := f.client.Read(ctx, r.Installation, "check assignee", login+" in "+r.FullName())
+	if err != nil {
+		return false, err
+	}
+	ok, _, err := op.GitHub.Issues.IsAssignee(op.Ctx, r.Owner, r.Name, login)
+	return ok, op.Wrap(err)
+}

@@ -84,6 +84,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Missing:     s.missingPermissions,
 		Unstarted:   s.unstarted,
 		Adopt:       s.adopt,
+		Doctor:      func(ctx context.Context) any { return s.Doctor(ctx) },
 		Providers:   s.store.ProviderStates.All,
 		VMs:         s.store.VMs,
 		VMCaps:      s.cfg.VMCaps(),

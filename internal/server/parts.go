@@ -82,9 +82,10 @@ func (s *Server) makeTether() error {
 	if s.opts.Hooks.Upstream != nil {
 		transport = s.opts.Hooks.Upstream(transport)
 	}
+	s.upstreams = upstreams(s.cfg, s.opts.Now, s.redactTokens)
 	s.gateway = gateway.New(gateway.Config{
 		Tasks:          s.store,
-		Providers:      upstreams(s.cfg, s.opts.Now, s.redactTokens),
+		Providers:      s.upstreams,
 		Prices:         s.cfg.Prices,
 		Ledger:         s.budget,
 		Journal:        s.store.Reservations,

@@ -91,6 +91,7 @@ type Server struct {
 	provider  fleet.Provider
 	fleet     *fleet.Fleet
 	control   *runnerctl.Controller
+	upstreams map[string]gateway.Provider
 	gateway   *gateway.Gateway
 	tether    *tether.Handler
 	keeper    *tether.Keeper

@@ -69,27 +69,6 @@ func (c *change) begin(t *state.Task, reason string) {
 	closeReplaced(c)
 }
 
-// foldEndedLife folds the comments of the life before that no longer hold: its status, unless the new life continues that comment,
-// and its plans, unless the new life has them, too.
-func foldEndedLife(c *change, old *state.Task) {
-	if old == nil {
-		return
-	}
-	if s := old.Status; s.Node != "" && c.t.Status.Comment != s.Comment {
-		j := c.job(state.JobMinimize, state.LaneTalk, fmt.Sprintf("minimise-status-%d", s.Comment))
-		j.Args.Node = s.Node
-		c.enqueue(j)
-	}
-	if len(c.t.Plans) > 0 {
-		return
-	}
-	for i := range old.Plans {
-		if p := &old.Plans[i]; p.CommentNode != "" && !p.Superseded {
-			enqueueMinimize(c, p)
-		}
-	}
-}
-
 // react adds errand's reaction to the event's subject: a comment, or the issue.
 func (c *change) react(content state.Reaction) {
 	j := c.job(state.JobReact, state.LaneTalk, "react-"+string(content)+"-issue")

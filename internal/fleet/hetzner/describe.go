@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hetznercloud/hcloud-go/v2/hcloud"
+	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 
 	"github.com/errand-bot/errand/internal/fleet"
 )
@@ -42,6 +48,32 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 		out.Notes = append(out.Notes, "After their first boot, VMs reach other hosts only through errand.")
 	}
 	return out, nil
+}
+
+// ImageProblem returns a sentence if VMs cannot be created from the configured image, or soon cannot.
+func (p *Provider) ImageProblem(ctx context.Context) (string, error) {
+	name := p.cfg.Image
+	var found []schema.Image
+	var err error
+	if _, perr := strconv.ParseInt(name, 10, 64); perr == nil {
+		var img schema.Image
+		img, err = p.images.byID(ctx, name)
+		found = []schema.Image{img}
+	} else {
+		found, err = listAll(ctx, p.images.api, request{method: http.MethodGet, path: "/images", query: url.Values{"name": {name}, "include_deprecated": {"true"}}},
+			func(r schema.ImageListResponse) []schema.Image { return r.Images }, func(i schema.Image) int64 { return i.ID })
+	}
+	switch {
+	case errors.Is(err, fleet.ErrNotFound) || err == nil && len(found) == 0:
+		return fmt.Sprintf("There is no image %s.", name), nil
+	case err != nil:
+		return "", fmt.Errorf("read image %s: %w", name, err)
+	case found[0].Status != string(hcloud.ImageStatusAvailable):
+		return fmt.Sprintf("The image %s has the status %s.", name, found[0].Status), nil
+	case found[0].Deprecated != nil && !found[0].Deprecated.IsZero():
+		return fmt.Sprintf("The image %s is deprecated since %s; it will be removed.", name, found[0].Deprecated.UTC().Format(time.DateOnly)), nil
+	}
+	return "", nil
 }
 
 // choiceOf returns a candidate with its offer, and a sentence if it is not sold and can therefore never be ordered.

@@ -62,7 +62,7 @@ func All() []Layer {
 			"internal/admin", "internal/config", "internal/logview",
 		}, []string{standardOnly, "materials", "domain", "conversation", "agents", "machines", "tether"}},
 		{"wiring", "The service and its command line.", []string{
-			"internal/server", "internal/costs", "cmd/errand",
+			"internal/server", "internal/costs", "internal/doctor", "cmd/errand",
 		}, product},
 		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the base.", []string{"internal/sim"}, []string{standardOnly}},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},
@@ -84,6 +84,7 @@ func Importers() []Importer {
 	return []Importer{
 		{[]string{"internal/server"}, []string{"cmd/errand", "internal/demo", "e2e"}, "the server is assembled once, for the service and for the demo"},
 		{[]string{"internal/forge/client", "internal/forge/publish"}, []string{"internal/forge"}, "other packages use what `internal/forge` exports of them"},
+		{[]string{"internal/doctor"}, []string{"internal/server", "cmd/errand"}, "it examines the other packages"},
 		{[]string{"internal/costs"}, []string{"cmd/errand", "internal/tools"}, "the service simulates no costs"},
 		{[]string{"go.etcd.io/bbolt"}, []string{"state/kv/boltkv"}, "the database is behind `state/kv`"},
 		{[]string{"github.com/google/go-github", "github.com/palantir/go-githubapp"}, []string{"handlers", "internal/forge"}, "other packages know GitHub by the types of these two"},

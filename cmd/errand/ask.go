@@ -1,0 +1,72 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/config"
+)
+
+// errNotRunning means that nothing answers at errand's address.
+var errNotRunning = errors.New("errand cannot be reached")
+
+// maxAnswer is the maximum length of errand's answer, in bytes.
+const maxAnswer = 1 << 20
+
+// answer is the answer of the running errand.
+type answer struct {
+	address string
+	status  int
+	body    []byte
+}
+
+// text returns the answer without surrounding white space.
+func (a answer) text() string { return strings.TrimSpace(string(a.body)) }
+
+// unexpected returns the error for an answer that the command does not expect.
+func (a answer) unexpected() error {
+	return fmt.Errorf("errand at %s answered %d %s: %s", a.address, a.status, http.StatusText(a.status), a.text())
+}
+
+// ask sends a request to the running errand, at admin.listen or listen, with admin.token. Its error is errNotRunning if nothing
+// answers there.
+func ask(ctx context.Context, cfg config.Config, method, path string) (answer, error) {
+	a := answer{address: localAddress(cmp.Or(cfg.Admin.Listen, cfg.Listen))}
+	target := url.URL{Scheme: "http", Host: a.address, Path: path}
+	r, err := http.NewRequestWithContext(ctx, method, target.String(), http.NoBody)
+	if err != nil {
+		return a, fmt.Errorf("ask errand: %w", err)
+	}
+	if token := cfg.Admin.Token.Reveal(); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return a, fmt.Errorf("ask errand at %s: %w: %w", a.address, errNotRunning, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	a.status = resp.StatusCode
+	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
+		return a, fmt.Errorf("read errand's answer: %w", err)
+	}
+	return a, nil
+}
+
+// localAddress returns an address at which this host reaches a listener: one on all addresses is reached at a local one.
+func localAddress(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if ip := net.ParseIP(host); err != nil || host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return listen
+	}
+	if strings.Contains(host, ":") {
+		return net.JoinHostPort("::1", port)
+	}
+	return net.JoinHostPort("127.0.0.1", port)
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/server"
+)
+
+// doctorTimeout bounds all checks; each has its own, shorter timeout.
+const doctorTimeout = 2 * time.Minute
+
+// examination has the flags of doctor.
+type examination struct {
+	path     string
+	asJSON   bool
+	fixModes bool
+}
+
+// doctorCommand checks an installation and says how to fix its problems.
+func doctorCommand(w world) *cobra.Command {
+	var e examination
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Find out what does not work, and how to fix it",
+		Long: "Check the GitHub App, its webhook and installations, the VM provider, the models and this host. Each problem is printed with its\n" +
+			"meaning and the command or click that fixes it. A running errand makes the checks itself; otherwise this command makes them and\n" +
+			"changes nothing. Nothing costs money. The exit code is 1 if a check failed; warnings do not count.",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(c.Context())
+			defer stop()
+			ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+			defer cancel()
+			return e.run(ctx, w)
+		},
+	}
+	configFlag(c, &e.path)
+	c.Flags().BoolVar(&e.asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&e.fixModes, "fix", false, "correct the modes of errand's files that other users can access, then check")
+	return c
+}
+
+func (e examination) run(ctx context.Context, w world) error {
+	report, err := e.report(ctx, w)
+	if err != nil {
+		return err
+	}
+	if e.fixModes {
+		if fixed, err := fix(w, report); err != nil {
+			return err
+		} else if fixed {
+			if report, err = e.report(ctx, w); err != nil {
+				return err
+			}
+		}
+	}
+	if e.asJSON {
+		encoder := json.NewEncoder(w.out)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(report)
+	} else {
+		err = report.Write(w.out)
+	}
+	if n := report.Count(doctor.Failed); err == nil && n > 0 {
+		err = fmt.Errorf("failed checks: %d", n)
+	}
+	return err
+}
+
+// report makes the checks, in the running errand if there is one.
+func (e examination) report(ctx context.Context, w world) (doctor.Report, error) {
+	r := doctor.Report{Version: builtFrom().version}
+	cfg, err := config.Load(e.path, w.env)
+	if err != nil {
+		r.Findings = []doctor.Finding{{
+			Check: "config", Status: doctor.Failed, Found: err.Error(), Meaning: "errand does not start, so nothing else was checked.",
+			Fix: "Correct the lines above in " + e.path + ", or name another file with -c.",
+		}}
+		return r, nil
+	}
+	a, err := ask(ctx, cfg, http.MethodGet, "/doctor.json")
+	switch {
+	case errors.Is(err, errNotRunning) && ctx.Err() == nil:
+		return e.stopped(ctx, w, cfg)
+	case err != nil:
+		return r, err
+	case a.status == http.StatusOK:
+		if err := json.Unmarshal(a.body, &r); err != nil {
+			return r, fmt.Errorf("read errand's report: %w", err)
+		}
+		return r, nil
+	}
+	found := doctor.Finding{
+		Check: "serve", Status: doctor.Failed, Found: a.unexpected().Error(),
+		Meaning: "Another program uses this address, or errand runs with another version or another admin.token than " + e.path + ".",
+		Fix:     "Restart errand: `systemctl restart errand`. If another program uses the address, set listen to another one.",
+	}
+	r, err = e.stopped(ctx, w, cfg)
+	r.Findings = append([]doctor.Finding{found}, r.Findings...)
+	return r, err
+}
+
+// stopped makes the checks without a running errand.
+func (e examination) stopped(ctx context.Context, w world, cfg config.Config) (doctor.Report, error) {
+	return server.DoctorStopped(ctx, cfg, server.Options{Log: zerolog.Nop(), Version: builtFrom().version, BinDir: w.bin})
+}
+
+// fix corrects the modes of files that other users can access, and reports whether there were any.
+func fix(w world, r doctor.Report) (bool, error) {
+	modes := slices.DeleteFunc(slices.Clone(r.Findings), func(f doctor.Finding) bool { return f.Chmod == nil })
+	for _, f := range modes {
+		if err := os.Chmod(f.Chmod.Path, f.Chmod.Mode); err != nil {
+			return false, fmt.Errorf("correct the mode of a file: %w; run this as its owner", err)
+		}
+		if _, err := fmt.Fprintf(w.err, "fixed: mode %04o for %s\n", f.Chmod.Mode, f.Chmod.Path); err != nil {
+			return false, err
+		}
+	}
+	return len(modes) > 0, nil
+}

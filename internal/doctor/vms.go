@@ -1,0 +1,158 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/internal/fleet"
+)
+
+// VMs describes the VM provider and the VMs of a running errand.
+type VMs struct {
+	Describe func(context.Context) (fleet.Description, error)
+	// Alarms returns the problems at the provider that the running errand knows; nil if none runs.
+	Alarms func() []fleet.Alarm
+	// InUse returns the number of VMs; nil if errand does not run.
+	InUse func(context.Context) (int, error)
+	// ImageProblem returns a sentence about the image of VMs if it cannot be used; nil for sandboxes.
+	ImageProblem func(context.Context) (string, error)
+	// SSHProbe is a host whose SSH port errand must be able to reach if it can reach VMs; empty: not checked.
+	SSHProbe string
+	Limit    int // limits.vms
+	// MayBeUnsandboxed reports that agents may run without isolation.
+	MayBeUnsandboxed bool
+	Now              func() time.Time
+}
+
+// VMCheck checks the VM provider: its credentials, isolation, the server types and prices, and the VMs in use.
+func VMCheck(v VMs) Check {
+	return func(ctx context.Context) []Finding {
+		list := v.provider(ctx)
+		list = append(list, v.image(ctx)...)
+		list = append(list, v.ssh(ctx)...)
+		if v.InUse == nil {
+			return append(list, Finding{Check: "vms.count", Status: Skipped, Found: "errand does not run, so its VMs were not counted."})
+		}
+		return append(list, v.count(ctx)...)
+	}
+}
+
+func (v VMs) provider(ctx context.Context) []Finding {
+	const check = "vms.provider"
+	d, err := v.Describe(ctx)
+	if err != nil {
+		return []Finding{{
+			Check: check, Status: Failed, Found: fmt.Sprintf("No VM can be created: %v", err),
+			Meaning: "Agents cannot start.", Fix: "See docs/sandboxes.md or docs/hetzner.md for what this host or the account needs.",
+		}}
+	}
+	var list []Finding
+	for _, note := range d.Notes {
+		list = append(list, Finding{Check: check, Status: Note, Found: note})
+	}
+	orderable := 0
+	for _, c := range d.Choices {
+		if c.Orderable(v.Now()) {
+			orderable++
+		}
+	}
+	switch best, ok := d.Cheapest(v.Now()); {
+	case d.Kind == "cloud" && len(d.Choices) == 0:
+		list = append([]Finding{{
+			Check: check, Status: Failed, Found: "The provider does not show its server types.", Meaning: "No VM can be created, so no agent starts.",
+			Fix: "Create a token with read and write permission in the project's settings at Hetzner, and put it in the file of hetzner.token.",
+		}}, list...)
+	case d.Kind == "cloud" && orderable == 0:
+		list = append([]Finding{{
+			Check: check, Status: Failed, Found: "None of hetzner.candidates can be ordered now.", Meaning: "Tasks wait for a VM.",
+			Fix: "Add other server types or locations to hetzner.candidates.",
+		}}, list...)
+	case ok:
+		list = append(list, Finding{Check: check, Status: OK, Found: fmt.Sprintf("%d of %d candidates can be ordered, the cheapest is %s for %.4f %s an hour.", orderable, len(d.Choices), best, float64(best.Offer.MicroHour)/1e6, best.Offer.Currency)})
+	case d.Isolation == fleet.IsolationNone && !v.MayBeUnsandboxed:
+		list = append([]Finding{{
+			Check: check, Status: Failed, Found: "This host cannot isolate agents.", Meaning: "errand refuses to start real agents.",
+			Fix: "Install bubblewrap: `apt-get install bubblewrap`, or set provider: hetzner.",
+		}}, list...)
+	default:
+		list = append(list, Finding{Check: check, Status: OK, Found: fmt.Sprintf("Agents run in sandboxes of the kind %s (isolation: %s).", d.Kind, d.Isolation)})
+	}
+	return list
+}
+
+func (v VMs) image(ctx context.Context) []Finding {
+	const check = "vms.image"
+	if v.ImageProblem == nil {
+		return nil
+	}
+	problem, err := v.ImageProblem(ctx)
+	switch {
+	case err != nil:
+		return []Finding{{Check: check, Status: Skipped, Found: fmt.Sprintf("The image could not be read: %v", err)}}
+	case problem != "":
+		return []Finding{{Check: check, Status: Failed, Found: problem, Meaning: "VMs without a baked image cannot be created.", Fix: "Set hetzner.image to an image that the project has, such as ubuntu-24.04."}}
+	}
+	return []Finding{{Check: check, Status: OK, Found: "The image of VMs can be used."}}
+}
+
+// dialTimeout bounds the connection to an SSH port.
+const dialTimeout = 5 * time.Second
+
+// ssh checks that this host's firewall lets SSH out.
+func (v VMs) ssh(ctx context.Context) []Finding {
+	if v.SSHProbe == "" {
+		return nil
+	}
+	f := Finding{Check: "vms.ssh", Status: OK, Found: "SSH connections to other hosts work."}
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", v.SSHProbe)
+	if err != nil {
+		f.Status, f.Found = Warning, fmt.Sprintf("%s could not be reached: %v", v.SSHProbe, err)
+		f.Meaning, f.Fix = "If no SSH connection can leave this host, errand cannot reach its VMs.", "Allow outgoing connections to port 22 in the firewall of this host and its network."
+		return []Finding{f}
+	}
+	_ = conn.Close()
+	return []Finding{f}
+}
+
+func (v VMs) count(ctx context.Context) []Finding {
+	const check = "vms.count"
+	var list []Finding
+	for _, a := range v.Alarms() {
+		list = append(list, Finding{
+			Check: check, Status: Warning, Found: fmt.Sprintf("%s %s: %s.", a.Kind, a.Name, a.Explanation),
+			Fix: "See the alarms in docs/troubleshooting.md; the page /vms has the details.",
+		})
+	}
+	n, err := v.InUse(ctx)
+	switch {
+	case err != nil:
+		return append(list, Finding{Check: check, Status: Skipped, Found: fmt.Sprintf("The VMs could not be counted: %v", err)})
+	case v.Limit > 0 && n >= v.Limit:
+		return append(list, Finding{
+			Check: check, Status: Warning, Found: fmt.Sprintf("All %d VMs of limits.vms are in use.", v.Limit),
+			Meaning: "Further tasks wait in the queue.", Fix: "None is needed, unless tasks wait long: then raise limits.vms and restart errand.",
+		})
+	}
+	return append(list, Finding{Check: check, Status: OK, Found: fmt.Sprintf("%d of %d VMs are in use.", n, v.Limit)})
+}
+
+// ModelCheck checks whether the providers of models accept errand's keys, by a call that is free of charge.
+func ModelCheck(try func(context.Context) map[string]error) Check {
+	return func(ctx context.Context) []Finding {
+		tried := try(ctx)
+		var list []Finding
+		for _, name := range slices.Sorted(maps.Keys(tried)) {
+			f := Finding{Check: "models." + name, Status: OK, Found: "The provider accepts the key or the subscription."}
+			if err := tried[name]; err != nil {
+				f.Status, f.Found, f.Meaning = Failed, err.Error(), "Agents that use this provider cannot work."
+				f.Fix = fmt.Sprintf("Create a key at the provider, put it in the file of models.%s.key, and restart errand.", name)
+			}
+			list = append(list, f)
+		}
+		return list
+	}
+}

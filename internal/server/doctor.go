@@ -1,0 +1,149 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+)
+
+// Doctor checks the installation from within the running server.
+func (s *Server) Doctor(ctx context.Context) doctor.Report {
+	vms := s.vmsToCheck()
+	vms.Alarms = s.fleet.Alarms
+	vms.InUse = func(ctx context.Context) (int, error) {
+		rows, err := s.store.VMs.List(ctx)
+		n := 0
+		for _, r := range rows {
+			if r.EndedAt.IsZero() {
+				n++
+			}
+		}
+		return n, err
+	}
+	host := hostToCheck(s.cfg)
+	if db, ok := s.db.(interface{ Check(context.Context) error }); ok {
+		host.Integrity = db.Check
+	}
+	return doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms)}
+}
+
+// DoctorStopped checks the installation while no server runs. It opens the store read-only, and everything else in a temporary
+// folder, so that nothing is changed.
+func DoctorStopped(ctx context.Context, cfg config.Config, opts Options) (doctor.Report, error) {
+	host := hostToCheck(cfg)
+	file := filepath.Join(cfg.Data, "errand.db")
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		host.Integrity = func(ctx context.Context) error {
+			err := boltkv.CheckFile(ctx, file)
+			if errors.Is(err, boltkv.ErrLocked) {
+				return doctor.ErrInUse
+			}
+			return err
+		}
+	}
+	tmp, err := os.MkdirTemp("", "errand-doctor-")
+	if err != nil {
+		return doctor.Report{}, fmt.Errorf("make a temporary folder: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	cfg.Data = tmp
+	s := &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version)}
+	r := doctor.Report{Version: opts.Version}
+	for _, part := range []func(context.Context) error{s.openStore, s.makeSecrets, s.makeForge, s.makeFleet} {
+		if err := part(ctx); err != nil {
+			r.Findings = append(doctor.Run(ctx, doctor.HostCheck(host)), doctor.Finding{
+				Check: "start", Status: doctor.Failed, Found: err.Error(), Meaning: "errand does not start.", Fix: "Correct this, and run errand doctor again for the other checks.",
+			})
+			doctor.Sort(r.Findings)
+			return r, s.Close()
+		}
+	}
+	r.Findings = s.examine(ctx, host, s.vmsToCheck())
+	return r, s.Close()
+}
+
+// examine runs all checks.
+func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs) []doctor.Finding {
+	g := s.cfg.GitHub.WithURLs()
+	checks := []doctor.Check{
+		doctor.HostCheck(host),
+		doctor.GitHubCheck(s.forge, doctor.GitHubConfig{
+			API: g.APIURL, AppID: g.AppID, AppURL: appPages(g.URL), PublicURL: s.cfg.PublicURL, Assignee: s.cfg.Trigger.Assignee, Now: s.opts.Now,
+			Version: s.opts.Version, ReleasesThere: strings.TrimSuffix(g.URL, "/") == publicGitHub,
+		}),
+		doctor.VMCheck(vms),
+		doctor.ModelCheck(s.tryModels),
+	}
+	if s.cfg.Provider == config.ProviderLocal {
+		checks = append(checks, doctor.ProgramCheck(programs(s.cfg)))
+	}
+	return doctor.Run(forge.WithPurpose(ctx, forge.ForStart), checks...)
+}
+
+const publicGitHub = "https://github.com"
+
+// appPages returns the address below which GitHub has the public pages of Apps.
+func appPages(web string) string {
+	web = strings.TrimSuffix(web, "/")
+	if web == publicGitHub {
+		return web + "/apps/"
+	}
+	return web + "/github-apps/"
+}
+
+func hostToCheck(cfg config.Config) doctor.Host {
+	return doctor.Host{Data: cfg.Data, Secrets: cfg.SecretFiles(), Warnings: cfg.Warnings(), Root: os.Geteuid() == 0}
+}
+
+func (s *Server) vmsToCheck() doctor.VMs {
+	v := doctor.VMs{
+		Describe: s.fleet.Describe, Limit: s.cfg.Limits.VMs, Now: s.opts.Now,
+		MayBeUnsandboxed: s.cfg.Local.AllowUnsandboxed || s.opts.StandInAgent,
+	}
+	if p, ok := s.provider.(interface {
+		ImageProblem(ctx context.Context) (string, error)
+	}); ok {
+		v.ImageProblem = p.ImageProblem
+		if github, err := url.Parse(s.cfg.GitHub.URL); err == nil && github.Port() == "" {
+			v.SSHProbe = net.JoinHostPort(github.Hostname(), "22") // it serves git by SSH
+		}
+	}
+	return v
+}
+
+// runnerCommand stands for errand-runner in an agent's command.
+const runnerCommand = "{runner}"
+
+// programs returns the programs that agents start in sandboxes, apart from errand-runner.
+func programs(cfg config.Config) doctor.Programs {
+	out := doctor.Programs{Commands: map[string]string{}, Path: cfg.Local.Path}
+	for adapter := range cfg.Agent.Uses() {
+		if command := cfg.Agent.For(adapter).Command; len(command) > 0 && command[0] != runnerCommand {
+			out.Commands[adapter] = command[0]
+		}
+	}
+	return out
+}
+
+// tryModels asks each provider of models whether it accepts its key, by a request that costs nothing.
+func (s *Server) tryModels(ctx context.Context) map[string]error {
+	out := map[string]error{}
+	for name, up := range s.upstreams {
+		out[name] = gateway.CheckKey(ctx, http.DefaultTransport, up)
+	}
+	return out
+}
