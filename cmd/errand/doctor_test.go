@@ -166,6 +166,12 @@ func TestDoctor(t *testing.T) {
 			plant: func(c *clinic) { c.write("model", "another-key-for-tests", 0o600) }, check: "models.anthropic", status: doctor.Failed, found: "refuse", fix: "models.anthropic.key",
 			follow: func(c *clinic) { c.write("model", "model-key-for-tests", 0o600) },
 		},
+		"model provider down": {
+			plant: func(c *clinic) {
+				c.config["models"] = fmt.Sprintf("{anthropic: {url: 'http://127.0.0.1:1', key: 'file:%s'}}", c.path("model"))
+			},
+			check: "models.anthropic", status: doctor.Failed, found: "connection refused", fix: "Check models.anthropic.url",
+		},
 		"no isolation": {
 			plant: func(c *clinic) {
 				c.config["local"] = strings.Replace(c.config["local"], "allow_unsandboxed: true, ", "", 1)

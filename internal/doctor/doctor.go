@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/errand-bot/errand/internal/words"
 )
 
 // Status is the result of a check.
@@ -104,7 +106,7 @@ func (r Report) Write(w io.Writer) error {
 	if r.Serving {
 		where = "checked by the running errand"
 	}
-	fmt.Fprintf(&b, "errand %s, %s: %d failed, %d warnings, %d skipped, %d ok\n", r.Version, where, r.Count(Failed), r.Count(Warning), r.Count(Skipped), r.Count(OK))
+	fmt.Fprintf(&b, "errand %s, %s: %d failed, %s, %d skipped, %d ok\n", r.Version, where, r.Count(Failed), words.Many(r.Count(Warning), "warning"), r.Count(Skipped), r.Count(OK))
 	brief := false
 	for _, f := range r.Findings {
 		problem := f.Status == Failed || f.Status == Warning

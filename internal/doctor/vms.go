@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/gateway"
 )
 
 // VMs describes the VM provider and the VMs of a running errand.
@@ -149,7 +151,10 @@ func ModelCheck(try func(context.Context) map[string]error) Check {
 			f := Finding{Check: "models." + name, Status: OK, Found: "The provider accepts the key or the subscription."}
 			if err := tried[name]; err != nil {
 				f.Status, f.Found, f.Meaning = Failed, err.Error(), "Agents that use this provider cannot work."
-				f.Fix = fmt.Sprintf("Create a key at the provider, put it in the file of models.%s.key, and restart errand.", name)
+				f.Fix = fmt.Sprintf("Check models.%s.url, DNS, the firewall and HTTPS_PROXY with `curl -v` on this host.", name)
+				if errors.Is(err, gateway.ErrKeyRefused) {
+					f.Fix = fmt.Sprintf("Create a key at the provider, put it in the file of models.%s.key, and restart errand.", name)
+				}
 			}
 			list = append(list, f)
 		}
