@@ -97,10 +97,8 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.MkdirAll(s.dir, 0o700))
 	s.log, err = os.Create(filepath.Join(s.dir, "errand.log"))
 	ts.Check(err)
-	exe, err := os.Executable()
-	ts.Check(err)
 	s.w, err = demo.New(context.Background(), demo.Config{
-		Dir: s.dir, BinDir: common.Bin, Agent: []string{exe, standIn}, Adapter: adapter, Model: model, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, Timing: pace, AgentMore: agent,
+		Dir: s.dir, BinDir: common.Bin, Agent: common.Agent(standIn), Adapter: adapter, Model: model, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, Timing: pace, AgentMore: agent,
 		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
 	})
 	ts.Check(err)

@@ -74,12 +74,8 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 	if l.log, err = os.OpenFile(filepath.Join(dir, "errand.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
 		return nil, err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	l.world, err = demo.New(ctx, demo.Config{
-		Dir: dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: s.settings, Timing: &s.timing,
+		Dir: dir, BinDir: common.Bin, Agent: common.Agent("simagent"), StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: s.settings, Timing: &s.timing,
 		Now: s.clock.now, Key: common.Key, Log: zerolog.New(l.log).With().Timestamp().Logger(), Version: "crash", Options: l.incarnate,
 	})
 	if err != nil {

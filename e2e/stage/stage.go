@@ -1,8 +1,8 @@
 // Package stage provides the environment of the stories and the crash tests: the programs that they need,
 // built once, and the roles of their test programs when they are executed again.
 //
-// A test program that calls Role first in its TestMain can also be the simulated agent, and a separate
-// errand process that can be killed. Start reading at Role, then at Prepare.
+// A test program that calls Role first in its TestMain can also be a separate errand process that can be killed, and a simulated
+// agent. Start reading at Role, then at Prepare.
 package stage
 
 import (
@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -24,24 +25,32 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simagent"
-	"github.com/errand-bot/errand/internal/sim/simcodex"
 )
 
 // Shared is the immutable environment of all lives, which is expensive to create.
 type Shared struct {
-	Bin string          // directory of errand-runner
+	Bin string          // directory of errand-runner and of the simulated agents
 	Key *rsa.PrivateKey // of the App
 	Err error           // error of Prepare
 }
 
-// Prepare builds the runner in dir and generates the App's key.
+// Prepare builds the runner and the simulated agents in dir, and generates the App's key.
 func Prepare(dir string) Shared {
 	s := Shared{Bin: dir}
-	if s.Err = buildtest.Program(context.Background(), dir, "errand-runner"); s.Err == nil {
-		s.Key, s.Err = rsa.GenerateKey(rand.Reader, 2048)
+	for _, name := range []string{"errand-runner", agents} {
+		if s.Err = buildtest.Program(context.Background(), dir, name); s.Err != nil {
+			return s
+		}
 	}
+	s.Key, s.Err = rsa.GenerateKey(rand.Reader, 2048)
 	return s
 }
+
+// agents is the program of the simulated agents.
+const agents = "simagents"
+
+// Agent returns the command of a simulated agent: simagent or simcodex.
+func (s Shared) Agent(name string) []string { return []string{filepath.Join(s.Bin, agents), name} }
 
 // Role runs the role given by the program's arguments and returns its exit code; as the agent it exits the program
 // itself. It returns false if the program was started as a test.
@@ -50,13 +59,9 @@ func Role(args []string) (code int, played bool) {
 		return 0, false
 	}
 	switch args[1] {
-	case "simagent":
+	case "simagent": // where VMs have nothing else than this program
 		code = simagent.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 		syscall.Exit(code) // with the race detector, os.Exit waits for a second, at each call of the agent
-		return code, true
-	case "simcodex":
-		code = simcodex.Main(args[2:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
-		syscall.Exit(code) // likewise
 		return code, true
 	case "serve":
 		if err := serve(args[2:]); err != nil {

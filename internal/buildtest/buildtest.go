@@ -21,7 +21,8 @@ import (
 // limit bounds waiting for another build and building, on a machine that does much else.
 const limit = 5 * time.Minute
 
-// Program puts one of errand's programs into dir, under its own name: static and without symbols, as releases are built.
+// Program puts one of errand's programs, or simagents, into dir, under its own name: static and without symbols, as releases are
+// built.
 func Program(ctx context.Context, dir, name string, flags ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -43,8 +44,12 @@ func Program(ctx context.Context, dir, name string, flags ...string) error {
 
 // build builds a program at path; the go command leaves one that is up to date as it is.
 func build(ctx context.Context, path, name string, flags []string) error {
+	folder := "cmd/"
+	if name == "simagents" {
+		folder = "internal/sim/"
+	}
 	args := append([]string{"build", "-ldflags", "-s -w", "-o", path}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/errand-bot/errand/cmd/"+name)...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "github.com/errand-bot/errand/"+folder+name)...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", name, err, out)
