@@ -18,7 +18,7 @@ import (
 var errNotRunning = errors.New("errand cannot be reached")
 
 // maxAnswer is the maximum length of errand's answer, in bytes.
-const maxAnswer = 1 << 20
+const maxAnswer = 16 << 20
 
 // answer is the answer of the running errand.
 type answer struct {
@@ -35,11 +35,12 @@ func (a answer) unexpected() error {
 	return fmt.Errorf("errand at %s answered %d %s: %s", a.address, a.status, http.StatusText(a.status), a.text())
 }
 
-// ask sends a request to the running errand, at admin.listen or listen, with admin.token. Its error is errNotRunning if nothing
+// ask sends a request for a path, with an optional query, to the running errand, at admin.listen or listen, with admin.token. Its error is errNotRunning if nothing
 // answers there.
 func ask(ctx context.Context, cfg config.Config, method, path string) (answer, error) {
 	a := answer{address: localAddress(cmp.Or(cfg.Admin.Listen, cfg.Listen))}
-	target := url.URL{Scheme: "http", Host: a.address, Path: path}
+	path, query, _ := strings.Cut(path, "?")
+	target := url.URL{Scheme: "http", Host: a.address, Path: path, RawQuery: query}
 	r, err := http.NewRequestWithContext(ctx, method, target.String(), http.NoBody)
 	if err != nil {
 		return a, fmt.Errorf("ask errand: %w", err)

@@ -3,6 +3,7 @@
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
 //	errand check-config -c config.yml   check a configuration
 //	errand doctor -c config.yml         find out what does not work
+//	errand status -c config.yml         list the open tasks
 //	errand logs OWNER/REPO#N            show the transcripts of an issue's task
 //	errand adopt OWNER/REPO#N           start the tasks of issues that already had a trigger
 //	errand bake GROUP -c config.yml     bake a base image for VMs
@@ -68,7 +69,7 @@ func run(ctx context.Context, w world) int {
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errUsage{err} })
 	root.AddCommand(
-		serveCommand(w), checkCommand(w), doctorCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
+		serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	err := root.ExecuteContext(ctx)
 	var usage errUsage

@@ -124,7 +124,7 @@ func levelOf(e runlog.Event) Level {
 
 // print writes one entry and indents the further lines of its text.
 func (v *view) print(at time.Time, run int, format string, args ...any) error {
-	text := plain(runlog.Cut(strings.TrimSpace(fmt.Sprintf(format, args...)), runlog.ShownLength))
+	text := Plain(runlog.Cut(strings.TrimSpace(fmt.Sprintf(format, args...)), runlog.ShownLength))
 	stamp := "                   "
 	if !at.IsZero() {
 		stamp = at.UTC().Format("2006-01-02 15:04:05")
@@ -133,8 +133,8 @@ func (v *view) print(at time.Time, run int, format string, args ...any) error {
 	return err
 }
 
-// plain removes control characters, which a terminal would interpret.
-func plain(s string) string {
+// Plain removes control characters, which a terminal would interpret.
+func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) {
 			return r

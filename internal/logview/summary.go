@@ -66,7 +66,7 @@ func printSummary(w io.Writer, s state.Summary, asJSON, more bool) error {
 		b.WriteString("\n")
 	}
 	writeSummary(&b, s)
-	_, err := io.WriteString(w, plain(b.String()))
+	_, err := io.WriteString(w, Plain(b.String()))
 	return err
 }
 

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/clock"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/state"
+)
+
+// statusFlags are the flags of status.
+type statusFlags struct {
+	path   string
+	asJSON bool
+	watch  bool
+	every  time.Duration // between two reports of watch
+}
+
+const (
+	statusTimeout = 30 * time.Second
+	watchEvery    = 5 * time.Second
+	maxTasks      = 500 // that are listed
+)
+
+// statusCommand lists the open tasks.
+func statusCommand(w world) *cobra.Command {
+	f := statusFlags{every: watchEvery}
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "List the open tasks, the costs and the problems of the running errand",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if f.asJSON && f.watch {
+				return errUsage{errors.New("--json cannot be used with --watch")}
+			}
+			ctx, stop := untilSignal(c.Context())
+			defer stop()
+			cfg, err := config.Load(f.path, w.env)
+			if err != nil {
+				return err
+			}
+			return f.run(ctx, w, cfg)
+		},
+	}
+	configFlag(c, &f.path)
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON: the data of the page /status, with at most 500 open tasks")
+	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again every five seconds until Ctrl-C")
+	return c
+}
+
+func (f statusFlags) run(ctx context.Context, w world, cfg config.Config) error {
+	for {
+		body, err := readStatus(ctx, cfg)
+		switch {
+		case ctx.Err() != nil && f.watch:
+			return nil // Ctrl-C
+		case err != nil:
+			return err
+		case f.asJSON:
+			_, err = w.out.Write(body)
+			return err
+		}
+		var b board
+		if err := json.Unmarshal(body, &b); err != nil {
+			return fmt.Errorf("read errand's answer: %w", err)
+		}
+		if f.watch { // clear the screen
+			if _, err := io.WriteString(w.out, "\x1b[H\x1b[2J"); err != nil {
+				return err
+			}
+		}
+		if err := b.write(w.out); err != nil || !f.watch {
+			return err
+		}
+		if clock.Sleep(ctx, f.every) != nil {
+			return nil // Ctrl-C
+		}
+	}
+}
+
+// readStatus returns the board of the running errand as JSON.
+func readStatus(ctx context.Context, cfg config.Config) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	a, err := ask(ctx, cfg, http.MethodGet, fmt.Sprintf("/status.json?offset=0&limit=%d", maxTasks))
+	switch {
+	case errors.Is(err, errNotRunning):
+		return nil, fmt.Errorf("%w\nStart it with `errand serve`, use its configuration with -c, or run `errand doctor`", err)
+	case err != nil:
+		return nil, err
+	case a.status != http.StatusOK:
+		return nil, a.unexpected()
+	}
+	return a.body, nil
+}
+
+// board is the part of status.json that is printed.
+type board struct {
+	Version string
+	At      time.Time
+	Money   *struct {
+		TodayWords string  `json:"today_words"`
+		MonthWords string  `json:"month_words"`
+		DayCap     float64 `json:"day_cap"`
+		MonthCap   float64 `json:"month_cap"`
+	}
+	Tasks []struct {
+		Repo  string
+		Issue int
+		Phase state.Phase
+		Since time.Time
+		Next  string
+		Money struct{ Words string }
+		Wait  *struct{ Kind state.WaitKind } `json:"waiting"`
+	}
+	Open           int
+	Poison         []json.RawMessage
+	Missing        []json.RawMessage `json:"app_missing"`
+	UnstartedCount int               `json:"unstarted_count"`
+	Trouble        []json.RawMessage `json:"model_trouble"`
+}
+
+// write writes the board for people. Texts of issues are cleaned, so that they cannot control the terminal.
+func (b board) write(w io.Writer) error {
+	var s strings.Builder
+	fmt.Fprintf(&s, "errand %s at %s: %s", b.Version, b.At.UTC().Format("15:04:05 MST"), words.Many(b.Open, "open task"))
+	if m := b.Money; m != nil {
+		fmt.Fprintf(&s, "; today %s%s, this month %s%s", m.TodayWords, ofCap(m.DayCap), m.MonthWords, ofCap(m.MonthCap))
+	}
+	s.WriteByte('\n')
+	for _, p := range []struct {
+		n    int
+		text string
+	}{
+		{len(b.Trouble), "unavailable model provider"},
+		{len(b.Missing), "missing permission or event"},
+		{len(b.Poison), "webhook that could not be applied"},
+		{b.UnstartedCount, "issue with an old trigger, not started"},
+	} {
+		if p.n > 0 {
+			fmt.Fprintf(&s, "! %d × %s\n", p.n, p.text)
+		}
+	}
+	if len(b.Tasks) > 0 {
+		s.WriteByte('\n')
+		t := tabwriter.NewWriter(&s, 0, 0, 2, ' ', 0)
+		_, _ = fmt.Fprintln(t, "TASK\tPHASE\tFOR\tSPENT\tNEXT") // a strings.Builder has no errors
+		for _, c := range b.Tasks {
+			phase := words.Phase(c.Phase)
+			if c.Wait != nil {
+				phase += ", waiting for " + words.Wait(c.Wait.Kind)
+			}
+			_, _ = fmt.Fprintf(t, "%s#%d\t%s\t%s\t%s\t%s\n", c.Repo, c.Issue, phase, words.Span(b.At.Sub(c.Since)), c.Money.Words, oneLine(c.Next))
+		}
+		_ = t.Flush()
+		if more := b.Open - len(b.Tasks); more > 0 {
+			fmt.Fprintf(&s, "… and %d more\n", more)
+		}
+	}
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+// oneLine returns a text without control characters and line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(logview.Plain(text)), " ") }
+
+func ofCap(dollars float64) string {
+	if dollars <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of $%.2f", dollars)
+}

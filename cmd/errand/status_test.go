@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/config"
+)
+
+const sampleBoard = `{"version": "v1", "at": "2026-11-26T12:00:00Z", "open": 3, "unstarted_count": 2, "app_missing": [{}],
+"money": {"today_words": "$1.20", "day_cap": 50, "month_words": "$9.00", "month_cap": 0},
+"tasks": [
+ {"repo": "acme/shop", "issue": 3, "phase": "implementing", "since": "2026-11-26T11:56:00Z", "next": "run 4 works:\n\u001b[2J rm", "money": {"words": "$0.20"}},
+ {"repo": "acme/web", "issue": 12, "phase": "implementing", "since": "2026-11-26T11:00:00Z", "next": "2nd in the queue", "money": {"words": "$0.00"}, "waiting": {"kind": "vm"}}]}`
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	answers := 0
+	errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer admin-token-for-tests" || r.URL.String() != "/status.json?offset=0&limit=500" {
+			http.Error(w, "wrong "+r.URL.String(), http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte(sampleBoard))
+	}))
+	t.Cleanup(errand.Close)
+	file := func(listen, more string) string {
+		path := filepath.Join(t.TempDir(), "config.yml")
+		text := "listen: " + listen + "\ngithub: {app_id: 1, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERRAND_WEBHOOK_SECRET}\n" +
+			"admin: {token: env:ERRAND_ADMIN_TOKEN" + more + "}\nmodels: {anthropic: {url: 'http://127.0.0.1:1', key: env:ANTHROPIC_API_KEY}}\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	works := strings.TrimPrefix(errand.URL, "http://")
+	const table = `errand v1 at 12:00:00 UTC: 3 open tasks; today $1.20 of $50.00, this month $9.00
+! 1 × missing permission or event
+! 2 × issue with an old trigger, not started
+
+TASK         PHASE                           FOR         SPENT  NEXT
+acme/shop#3  implementing                    4 min       $0.20  run 4 works: [2J rm
+acme/web#12  implementing, waiting for a VM  1 h 00 min  $0.00  2nd in the queue
+… and 1 more
+`
+	env := secrets(t)
+	for name, c := range map[string]struct {
+		args []string
+		env  map[string]string
+		code int
+		out  string
+		err  string
+	}{
+		"table":         {args: []string{"-c", file(works, "")}, out: table},
+		"own address":   {args: []string{"-c", file("127.0.0.1:1", ", listen: '"+works+"'")}, out: table},
+		"JSON":          {args: []string{"-c", file(works, ""), "--json"}, out: sampleBoard},
+		"not running":   {args: []string{"-c", file("127.0.0.1:1", "")}, code: exitFailed, err: "Start it with `errand serve`, use its configuration with -c, or run `errand doctor`"},
+		"wrong token":   {args: []string{"-c", file(works, "")}, env: map[string]string{"ERRAND_ADMIN_TOKEN": "another-token-for-tests"}, code: exitFailed, err: "answered 401 Unauthorized"},
+		"both flags":    {args: []string{"--json", "--watch"}, code: exitUsage, err: "--json cannot be used with --watch"},
+		"no such file":  {args: []string{"-c", "none.yml"}, code: exitFailed, err: "open none.yml"},
+		"with argument": {args: []string{"acme/shop#3"}, code: exitUsage, err: "status takes no arguments"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := map[string]string{}
+			for _, m := range []map[string]string{env, c.env} {
+				for k, v := range m {
+					own[k] = v
+				}
+			}
+			code, out, errs := call(t, own, append([]string{"status"}, c.args...)...)
+			if code != c.code || out != c.out || !strings.Contains(errs, c.err) {
+				t.Errorf("got code %d, errors %q, output\n%s", code, errs, out)
+			}
+		})
+	}
+	t.Run("watch", func(t *testing.T) {
+		cfg, err := config.Load(file(works, ""), func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		out := writer(func(p []byte) (int, error) {
+			if bytes.Contains(p, []byte("TASK")) {
+				if answers++; answers == 3 {
+					stop() // Ctrl-C
+				}
+			}
+			return len(p), nil
+		})
+		if err := (statusFlags{watch: true, every: time.Millisecond}).run(ctx, world{out: out}, cfg); err != nil || answers != 3 {
+			t.Errorf("got %d reports and %v", answers, err)
+		}
+	})
+}
+
+// writer is a function as an io.Writer.
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
