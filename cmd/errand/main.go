@@ -8,8 +8,8 @@
 //	errand adopt OWNER/REPO#N           start the tasks of issues that already had a trigger
 //	errand bake GROUP -c config.yml     bake a base image for VMs
 //	errand reap -c config.yml           delete orphaned cloud resources
-//	errand simulate-costs               simulate the cost of VMs
-//	errand version                      print the version
+//
+// `errand help` lists the other commands.
 //
 // The exit code is 0 for success, 1 for a failure, and 2 for wrong usage.
 //
