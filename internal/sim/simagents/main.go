@@ -1,7 +1,7 @@
 // Command simagents is the simulated agents as a small program. A test program can also be an agent itself, but sandboxes start an
 // agent for each run, and test programs are large: starting one, above all with the race detector, takes many times longer.
 //
-// Its first argument is simagent or simcodex; the others are the agent's. Start with simagent.Main.
+// Its first argument is simagent or simcodex; the others are the agent's. Start with main.
 package main
 
 import (
