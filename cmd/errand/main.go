@@ -9,8 +9,7 @@
 //	errand bake GROUP -c config.yml     bake a base image for VMs
 //	errand reap -c config.yml           delete orphaned cloud resources
 //
-// `errand help` lists the other commands.
-//
+// `errand help` lists the others.
 // The exit code is 0 for success, 1 for a failure, and 2 for wrong usage.
 //
 // Start here: [run], to which main hands over and which tests call.
