@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -33,12 +36,18 @@ type clinic struct {
 
 const hookURL = "https://errand.example.org/api/github/hook"
 
+// appKey is the key of all simulated Apps: creating one takes a while.
+var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 // newClinic returns an installation that works. bin holds errand-runner.
 func newClinic(t *testing.T, bin string) *clinic {
 	t.Helper()
 	c := &clinic{t: t, dir: t.TempDir(), bin: filepath.Dir(bin)}
-	var err error
-	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github")}); err != nil {
+	key, err := appKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: key}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.github.Close() })
