@@ -48,7 +48,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 		return nil, "an edited comment: the agent sees its current text when it next reads", nil
 	}
 	parsed := m.parse(c.GetBody(), onPR)
-	written.Mention, written.Quoted, written.Remark = parsed.Mention, parsed.Quoted, parsed.Remark
+	written.Mention, written.Quoted, written.Words, written.Remark = parsed.Mention, parsed.Quoted, parsed.Words, parsed.Remark
 	ev.ID, ev.At = fmt.Sprintf("comment:%d", c.GetID()), at(c.CreatedAt)
 	ev.Payload = event.Commented{
 		Comment:     written,

@@ -33,8 +33,10 @@ type Comment struct {
 	// Withdrawn is set by the job vet if the comment has no effect because it was deleted, hidden or edited before it was
 	// read: RejectedCommentDeleted or RejectedCommentEdited.
 	Withdrawn string `json:"withdrawn,omitempty"`
-	// Quoted is set when the bot is addressed inside quotes or code only: no command was given.
+	// Quoted is set when commands are inside quotes or code only: no command was given. Words is set with it if there is plain
+	// text besides.
 	Quoted bool `json:"quoted,omitempty"`
+	Words  bool `json:"words,omitempty"`
 	// Remark is the kind of a comment that requests nothing from the agent; empty for a message to it.
 	Remark Remark `json:"remark,omitempty"`
 }

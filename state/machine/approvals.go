@@ -63,6 +63,12 @@ func replyQuotedCommand(c *change) {
 	}
 }
 
+// replyQuotedAndGather gathers a comment that has text besides a quoted command.
+func replyQuotedAndGather(c *change) {
+	replyQuotedCommand(c)
+	gatherPlanComment(c)
+}
+
 // planByComment returns the revision that a comment shows, or nil.
 func (c *change) planByComment(id int64) *state.Plan {
 	for i := range c.t.Plans {

@@ -127,7 +127,7 @@ func TestCommentsOnChangesAreGathered(t *testing.T) {
 	}{
 		"two requests":      {comments: []state.Comment{{Body: "Use a map."}, {Body: "And a test.", Mention: true, OnPR: true}}, want: state.PhaseImplementing, posts: []string{state.RejectedRevised}},
 		"withdrawn":         {comments: []state.Comment{{Body: "Use a map."}}, reread: []state.Comment{{ID: 50, Withdrawn: state.RejectedCommentDeleted}}, want: state.PhaseAwaitingPublishApproval},
-		"one is thanks now": {comments: []state.Comment{{Body: "Use a map."}}, reread: []state.Comment{{ID: 50, Body: "Thanks!", Remark: state.RemarkThanks}}, want: state.PhaseAwaitingPublishApproval},
+		"one is thanks now": {comments: []state.Comment{{Body: "Use a map."}}, reread: []state.Comment{{ID: 50, Body: "Thanks!", Remark: state.RemarkThanks}}, want: state.PhaseAwaitingPublishApproval, posts: []string{"+1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

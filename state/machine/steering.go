@@ -196,11 +196,9 @@ func (c *change) takeFeedback(ids []string) {
 	}
 }
 
-// undelivered returns the index of the message to a working agent in a comment, if no run has received it yet, else -1.
-func undelivered(c *change, comment int64) int {
-	return slices.IndexFunc(c.t.Feedback, func(f state.Feedback) bool {
-		return f.Steers && f.TakenBy == "" && f.ID == commentID(comment)
-	})
+// pendingComment returns the index of the feedback of a comment, if no run has received it yet, else -1.
+func pendingComment(c *change, comment int64) int {
+	return slices.IndexFunc(c.t.Feedback, func(f state.Feedback) bool { return f.TakenBy == "" && f.ID == commentID(comment) })
 }
 
 // releaseConditions turns the messages that were conditions of an approved plan into comments on the next one.

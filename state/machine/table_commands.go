@@ -317,7 +317,14 @@ var commandRows = []Row{
 	},
 	{
 		From: approving, On: event.KindCommented,
-		If:   "the only commands are in quotes, code or other markup",
+		If:   "the only commands are in quotes, code or other markup, and there is other text",
+		when: func(c *change) bool { return c.e.Comment().Quoted && c.e.Comment().Words && !c.e.Comment().OnPR },
+		To:   same, do: replyQuotedAndGather,
+		Doc: "a reply says that quoted commands do not count; the comment is gathered like any other",
+	},
+	{
+		From: approving, On: event.KindCommented,
+		If:   "there are only commands in quotes, code or other markup",
 		when: func(c *change) bool { return c.e.Comment().Quoted },
 		To:   same, do: replyQuotedCommand,
 		Doc: "a reply says that quoted commands do not count; no revision is made",

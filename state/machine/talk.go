@@ -110,7 +110,7 @@ func knowsComment(c *change) bool {
 		return false
 	}
 	id := c.e.Comment().ID
-	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || withheldIndex(c, id) >= 0 || undelivered(c, id) >= 0)
+	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || withheldIndex(c, id) >= 0 || pendingComment(c, id) >= 0)
 }
 
 func withheldIndex(c *change, id int64) int {
@@ -132,7 +132,7 @@ func forgetComment(c *change) {
 	if q := c.t.Question; q != nil && q.Comment == id {
 		q.Comment = 0
 	}
-	if i := undelivered(c, id); i >= 0 {
+	if i := pendingComment(c, id); i >= 0 {
 		c.t.Feedback = slices.Delete(c.t.Feedback, i, i+1)
 	}
 	if i := withheldIndex(c, id); i >= 0 {
@@ -210,12 +210,17 @@ func acknowledgeRemark(c *change) {
 // replyHowToApprove answers, once per revision, how the newest one is approved.
 func replyHowToApprove(c *change) {
 	keepInDiscussion(c)
+	postHowToApprove(c, c.e.By)
+}
+
+// postHowToApprove posts that a comment approves nothing, and how the newest revision is approved.
+func postHowToApprove(c *change, by state.Person) {
 	p := c.t.NewestPlan()
 	if p == nil || !p.Open() {
 		return
 	}
 	if key := "how-" + p.Short(); c.markOnce(key) {
-		c.enqueuePost(key, state.Post{Kind: state.PostReply, Reason: state.ReplyHowToApprove, By: c.e.By, Hash: p.Hash})
+		c.enqueuePost(key, state.Post{Kind: state.PostReply, Reason: state.ReplyHowToApprove, By: by, Hash: p.Hash})
 	}
 }
 
@@ -279,10 +284,27 @@ func applyReread(c *change) {
 		i := slices.IndexFunc(c.t.Feedback, func(f state.Feedback) bool { return f.ID == commentID(m.ID) && f.TakenBy == "" })
 		switch {
 		case i < 0:
-		case m.Withdrawn != "" || m.Remark != "":
+		case m.Withdrawn != "":
+			c.t.Feedback = slices.Delete(c.t.Feedback, i, i+1)
+		case m.Remark != "" && !isShortAnswer(c, m.Remark):
+			dropRemark(c, c.t.Feedback[i].By, m)
 			c.t.Feedback = slices.Delete(c.t.Feedback, i, i+1)
 		default:
-			c.t.Feedback[i].Body = m.Body
+			c.t.Feedback[i].Body, c.t.Feedback[i].Mention = m.Body, m.Mention
 		}
+	}
+}
+
+// isShortAnswer reports whether a remark answers the open question: "yes", or +1.
+func isShortAnswer(c *change, r state.Remark) bool {
+	return c.t.Phase == state.PhaseAwaitingAnswer && (r == state.RemarkReaction || r == state.RemarkApproving)
+}
+
+// dropRemark handles a gathered comment that was edited and requests nothing now, like one that was written so.
+func dropRemark(c *change, by state.Person, m state.Comment) {
+	c.approveComment(strconv.FormatInt(m.ID, 10))
+	addToDiscussion(c, state.DiscussionComment{ID: m.ID, By: by, At: c.e.Now, Body: m.Body})
+	if m.Remark == state.RemarkApproving && c.t.Phase.AwaitsApproval() {
+		postHowToApprove(c, by)
 	}
 }

@@ -60,6 +60,9 @@ func readApproval(args, tail string) (state.Order, match) {
 	if at := withWord.FindStringIndex(args); at != nil {
 		head, o.With = args[:at[0]], args[at[1]:]
 	}
+	if o.With == "" && ClassifyRemark(tail, "") != state.RemarkToOthers && ClassifyRemark(tail, "") != "" {
+		tail = "" // thanks below the command are no condition
+	}
 	o.With = strings.TrimSpace(o.With + "\n" + tail)
 	for _, word := range strings.Fields(trimCourtesy("x " + head))[1:] {
 		word = strings.Trim(word, ",")

@@ -3,6 +3,7 @@ package command
 import (
 	"regexp"
 	"strings"
+	"unicode"
 
 	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/naming"
@@ -24,9 +25,11 @@ type Parsed struct {
 	// Mention is set if a line of plain text begins with the bot's name: a line of a paragraph at the top level, outside of
 	// other Markdown blocks and HTML elements.
 	Mention bool
-	// Quoted is set if the name begins lines only in other places, where it does not count: in quotes, code, lists, tables,
-	// HTML, and the texts of links and images.
+	// Quoted is set if commands are only in other places, where they do not count: in quotes, code, lists, tables, HTML, and the
+	// texts of links and images.
 	Quoted bool
+	// Words is set with Quoted if the comment has plain text besides.
+	Words bool
 	// Orders are the commands in their order, at most machine.MaxOrders. It is empty without a mention.
 	Orders []state.Order
 	// Left lists further commands, as written and truncated, and More counts those beyond: none of them is executed.
@@ -34,8 +37,8 @@ type Parsed struct {
 	More int
 	// Text is the text before the first mention, or the whole comment without one.
 	Text string
-	// Remark is the kind of a comment without commands that requests nothing. A mention of the bot is left out of the text that
-	// is classified, so that it is never addressed to others.
+	// Remark is the kind of a comment whose text, besides commands, requests nothing. A mention of the bot is left out of the text
+	// that is classified, so that a comment without commands is never addressed to others.
 	Remark state.Remark
 	// Base is the branch of the first "base: NAME" in plain text, including lists and emphasis, if any.
 	Base string
@@ -62,8 +65,9 @@ func Parse(body, slug string, onPR bool) Parsed {
 	p.Base = baseIn(doc.VisibleText(body))
 	if len(starts) == 0 {
 		p.Text = markdown.TrimLines(body)
-		p.Quoted = mentionsAnywhere(body, slug)
-		if !p.Quoted {
+		if p.Quoted = quotesCommand(body, slug, onPR); p.Quoted {
+			p.Words = hasOtherWords(doc.VisibleText(body), slug)
+		} else {
 			p.Remark = ClassifyRemark(body, slug)
 		}
 		return p
@@ -84,10 +88,13 @@ func Parse(body, slug string, onPR bool) Parsed {
 	if o := &p.Orders[0]; o.Verb == state.VerbMessage && p.Text != "" {
 		o.Text = p.Text + "\n\n" + o.Text
 	}
-	if len(p.Orders) == 1 && p.Orders[0].Verb == state.VerbMessage {
-		if p.Remark = ClassifyRemark(p.Orders[0].Text, slug); p.Remark == state.RemarkToOthers {
-			p.Remark = ""
+	for _, o := range p.Orders { // at most one is a message
+		if o.Verb == state.VerbMessage {
+			p.Remark = ClassifyRemark(o.Text, slug)
 		}
+	}
+	if len(p.Orders) == 1 && p.Remark == state.RemarkToOthers { // the mention comes first
+		p.Remark = ""
 	}
 	return p
 }
@@ -153,10 +160,33 @@ func mentionAt(s, slug string) (int, bool) {
 // lineMarkup matches the markup before the first word of a line.
 var lineMarkup = regexp.MustCompile("^(?:[ \\t>*+`~_|#!\\[(-]|<[^<>]*>|[0-9]+[.)])*")
 
-// mentionsAnywhere reports whether any line begins with the mention, possibly after markup.
-func mentionsAnywhere(body, slug string) bool {
+// quotesCommand reports whether any line begins with the mention, possibly after markup, and a command.
+func quotesCommand(body, slug string, onPR bool) bool {
 	for line := range strings.Lines(body) {
-		if _, ok := mentionAt(line[len(lineMarkup.FindString(line)):], slug); ok {
+		line = line[len(lineMarkup.FindString(line)):]
+		end, ok := mentionAt(line, slug)
+		if !ok {
+			continue
+		}
+		rest := strings.TrimSpace(line[end:])
+		if at := strings.IndexAny(rest, "`*_~<|"); at >= 0 {
+			rest = strings.TrimSpace(rest[:at])
+		}
+		if rest == "" {
+			return true
+		}
+		if o, got := readLine(rest, "", onPR); got != noMatch && o.Verb != state.VerbMessage {
+			return true
+		}
+	}
+	return false
+}
+
+// hasOtherWords reports whether plain text has words on lines that do not begin with the mention.
+func hasOtherWords(text, slug string) bool {
+	for line := range strings.Lines(text) {
+		line = line[len(lineMarkup.FindString(line)):]
+		if _, ok := mentionAt(line, slug); !ok && strings.ContainsFunc(line, unicode.IsLetter) {
 			return true
 		}
 	}

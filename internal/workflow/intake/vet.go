@@ -111,7 +111,7 @@ func (s *Steps) reread(ctx context.Context, repo forge.Repo, e event.Event, base
 			c.Withdrawn = state.RejectedCommentEdited
 			break
 		}
-		c.Body, c.Mention, c.Quoted, c.Remark = now.Body, parsed.Mention, parsed.Quoted, parsed.Remark
+		c.Body, c.Mention, c.Quoted, c.Words, c.Remark = now.Body, parsed.Mention, parsed.Quoted, parsed.Words, parsed.Remark
 		p.Orders, p.Base = parsed.Orders, parsed.Base
 	}
 	p.Comment = &c
@@ -194,7 +194,7 @@ func (s *Steps) rereadGathered(ctx context.Context, repo forge.Repo, f state.Fee
 			body = o.Text
 		}
 	}
-	return &state.Comment{Body: body, Remark: parsed.Remark}, nil
+	return &state.Comment{Body: body, Mention: parsed.Mention, Remark: parsed.Remark}, nil
 }
 
 // onlyWords reports whether a comment gives no commands.
