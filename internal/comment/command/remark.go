@@ -25,7 +25,13 @@ func ClassifyRemark(text, slug string) state.Remark {
 	if len(text) > maxRemark {
 		return ""
 	}
-	return classifyPhrases(remarkWords(text))
+	words := remarkWords(text)
+	for i := range words {
+		if words[i] == asciiLower(slug) { // "Thanks errand!"
+			words[i] = mentionWord
+		}
+	}
+	return classifyPhrases(words)
 }
 
 // classifyPhrases returns the kind of a text that consists of known phrases only.
@@ -65,28 +71,35 @@ var remarkPhrases = sync.OnceValue(func() map[state.Remark][]string {
 	return map[state.Remark][]string{
 		state.RemarkThanks: {
 			"thanks", "thank you", "thank u", "thx", "thnx", "tnx", "ty", "tysm", "cheers", "much appreciated", "appreciated", "appreciate it",
-			"i appreciate it", "many thanks",
+			"i appreciate it", "many thanks", "danke", "vielen dank", "danke schön", "merci", "merci beaucoup", "gracias", "muchas gracias", "grazie",
+			"grazie mille", "obrigado", "obrigada", "muito obrigado", "bedankt", "dank je", "dank je wel", "tack", "takk", "kiitos", "dzięki",
+			"dziękuję", "děkuji", "díky", "teşekkürler", "спасибо", "дякую", "谢谢", "謝謝", "ありがとう", "ありがとうございます", "감사합니다",
 		},
 		state.RemarkReaction: {
 			"+1", emojiWord, "great", "nice", "awesome", "cool", "excellent", "wonderful", "amazing", "fantastic", "brilliant", "neat", "love it",
 			"i love it", "well done", "good job", "great job", "nice job", "good work", "great work", "nice work", "good plan", "great plan",
-			"nice plan", "excellent plan", "great stuff", "good stuff", "good one", "nice one", "me too", "same here",
+			"nice plan", "excellent plan", "great stuff", "good stuff", "good one", "nice one", "good bot", "me too", "same here",
 		},
 		state.RemarkApproving: {
 			"lgtm", "looks good", "look good", "looks great", "looks fine", "looks ok", "looks okay", "looks right", "looks perfect", "looks nice",
-			"looks excellent", "sounds good", "sounds great", "sounds fine", "sounds right", "sgtm", "ok", "okay", "k", "yes", "yep", "yeah", "yup",
-			"sure", "go", "go ahead", "go for it", "go on", "ship it", "do it", "do that", "let's do it", "let's do this", "let's go", "let's ship it",
+			"looks excellent", "sounds good", "sounds great", "sounds like a plan",
+			"sounds fine", "sounds right", "sgtm", "ok", "okay", "k", "yes", "yep", "yeah", "yup",
+			"sure", "go", "go ahead", "go for it", "go on", "ship it", "do it", "do that", "let's do it", "let's do this", "let's do that", "let's go ahead",
+			"no objections", "that works", "let's go", "let's ship it",
 			"lets do it", "lets go", "make it so", "proceed", "carry on", "start", "approve", "approved", "i approve", "i approve this", "agree", "agreed",
 			"i agree", "fine", "perfect", "good", "good to go", "works for me", "fine by me", "fine with me", "ok with me", "ok by me", "okay with me",
 			"good for me", "i like it", "i'm fine with it", "i'm ok with it", "i'm happy with it", "you can start", "you can go ahead",
 			"you may start", "you may go ahead", "you can proceed",
 		},
 		filler: {
-			"to me", "for me", "very much", "a lot", "so much", "very", "really", "all", "everyone", "everybody", "team", "folks", "again", "and", "then",
+			"to me", "to us", "for me", "for us", "very much", "a lot", "so much", "very", "really", "all", "everyone", "everybody",
+			"team", "folks", "guys", "mate", "again", "and", "then",
 			"this", "that", "it", "the plan", "this plan", "plan", "with it", "with this", "with that", "please", "now", "so", "for this", "for that",
-			"for it", "for the plan", "for the quick plan", "for the quick answer", "for the answer", "for your help", "for your work", "for the work",
+			"for it", "for the plan", "for the quick plan", "for the thorough plan", "for the detailed plan",
+			"for taking care of this", "for taking care of it", "for taking care of that",
+			"for the quick answer", "for the answer", "for your help", "for your work", "for the work",
 			"for the update", "for the quick reply", "for the reply", "for looking", "for looking into this", "for looking into it", "for your answer",
-			"for explaining", "for the explanation", "for the help", "the", "a", "as is", "from my side", "from me", "by me", "oh", "ah", "wow", "hi",
+			"for explaining", "for the explanation", "for the help", "the", "a", "as is", "from my side", "from my end", "on my end", "from me", "by me", "oh", "ah", "wow", "hi",
 			"hello", "hey", "i think", mentionWord,
 		},
 	}
@@ -161,7 +174,10 @@ var smileys = strings.NewReplacer(
 	":-)", "🙂", ":)", "🙂", ";-)", "🙂", ";)", "🙂", ":-d", "🙂", "<3", "🙂", "&lt;3", "🙂",
 	":+1:", "🙂", ":thumbsup:", "🙂", ":tada:", "🙂", ":heart:", "🙂", ":rocket:", "🙂", ":pray:", "🙂", ":raised_hands:", "🙂", ":ok_hand:", "🙂",
 	":white_check_mark:", "🙂", ":100:", "🙂", ":clap:", "🙂", ":smile:", "🙂", ":smiley:", "🙂", ":slightly_smiling_face:", "🙂", ":fire:", "🙂",
-	":sparkles:", "🙂", ":muscle:", "🙂", ":star:", "🙂", ":eyes:", "🙂", ":wave:", "🙂",
+	":sparkles:", "🙂", ":muscle:", "🙂", ":star:", "🙂", ":eyes:", "🙂", ":wave:", "🙂", ":joy:", "🙂", ":grin:", "🙂", ":laughing:", "🙂",
+	":blush:", "🙂", ":wink:", "🙂", ":heart_eyes:", "🙂", ":sunglasses:", "🙂", ":partying_face:", "🙂", ":confetti_ball:", "🙂", ":hugs:", "🙂",
+	":bow:", "🙂", ":handshake:", "🙂", ":shipit:", "🙂", ":heavy_check_mark:", "🙂", ":thinking:", "🙂", ":-1:", "🙂", ":thumbsdown:", "🙂",
+	":blue_heart:", "🙂", ":green_heart:", "🙂", ":purple_heart:", "🙂",
 )
 
 // isInvisible reports whether a character has no shape of its own: joiners, marks of direction, variation selectors.
@@ -170,8 +186,11 @@ func isInvisible(r rune) bool {
 }
 
 // isEmoji reports whether a character is a pictograph, or modifies one. Symbols that spell words, such as letters in circles
-// and those of flags, are none.
+// and those of flags, are none, nor are question marks.
 func isEmoji(r rune) bool {
+	if r == '❓' || r == '❔' {
+		return false
+	}
 	inBlock := 0x231a <= r && r <= 0x23ff || 0x25a0 <= r && r <= 0x27bf || 0x2b00 <= r && r <= 0x2bff || 0x1f300 <= r && r <= 0x1faff
 	return inBlock && (unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r))
 }
@@ -184,10 +203,29 @@ func isNameRune(r rune) bool {
 // maxAddressees bounds the mentions at the start of a text that are read.
 const maxAddressees = 50
 
-// addressesOthers reports whether a text begins by addressing people other than the bot: a greeting or "cc", if any, then
-// their mentions. "@grace is right" is about a person and does not address her.
+// afterQuote returns the text after the quotations at its start. Lines up to the next empty one continue a quotation.
+func afterQuote(text string) string {
+	quoted := false
+	for text != "" {
+		line, rest, _ := strings.Cut(text, "\n")
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, ">"):
+			quoted = true
+		case line == "":
+			quoted = false
+		case !quoted:
+			return text
+		}
+		text = rest
+	}
+	return ""
+}
+
+// addressesOthers reports whether a text begins by addressing people other than the bot: a quotation to which it replies, and
+// a greeting or "cc", if any, then their mentions. "@grace is right" is about a person and does not address her.
 func addressesOthers(text, slug string) bool {
-	rest := strings.TrimLeft(text, "/ ")
+	rest := strings.TrimLeft(afterQuote(text), "/ ")
 	for _, word := range []string{"hi", "hey", "hello", "cc", "ping", "fyi"} {
 		if after, ok := cutWord(rest, word); ok {
 			rest = strings.TrimLeft(after, ",:. \t")

@@ -15,19 +15,21 @@ func TestClassifyRemark(t *testing.T) {
 		state.RemarkThanks: {
 			"Thanks!", "thank you", "Thank you very much!", "thx", "Thanks a lot 🙏", "Thanks, @grace!", "Thanks @errand!", "Great, thanks!", "Cheers 👍",
 			"Nice plan. Thanks!", "Thank you all.", "Thanks for the quick plan!", "**Thanks!**", "Many thanks, team", "thanks\n\n:tada:", "Thanks \u200b!",
+			"Danke!", "Merci beaucoup 🙏", "Gracias!", "谢谢", "Спасибо!", "Thanks errand!", "Thank you, Errand, for the thorough plan", "Thanks mate :heart_eyes:",
 		},
 		state.RemarkReaction: {
-			"👍", "👍🏽", "🎉🎉🎉", "❤️", "👨‍👩‍👧", "+1", "+1!", "+1 👍", ":+1:", ":tada: :rocket:", ":)", "Great!", "Nice work!", "awesome", "Me too",
+			"👍", "👍🏽", "🎉🎉🎉", "❤️", "👨‍👩‍👧", "+1", "+1!", "+1 👍", ":+1:", ":tada: :rocket:", ":)", ":thinking:", ":-1:", "Good bot!", "Great!", "Nice work!", "awesome", "Me too",
 		},
 		state.RemarkApproving: {
 			"LGTM", "lgtm!", "LGTM 👍", "Looks good to me", "looks good to me.", "Thanks, looks good to me!", "ok", "OK, go ahead", "ok, go ahead", "Okay then",
 			"Ship it", "ship it! 🚀", "Go for it", "Yes", "yes, please", "Sounds good, thanks", "Let’s do it", "I agree", "This looks great to me", "Approved!",
-			"approve", "Perfect, go ahead.", "Works for me", "I think this looks good", "+1, ship it",
+			"approve", "Perfect, go ahead.", "Works for me", "I think this looks good", "+1, ship it", "Sounds like a plan!", "LGTM :shipit:", "looks good to us", "looks good on my end\r\n\r\nThanks\r\n", "Let's do that",
 		},
 		state.RemarkToOthers: {
 			"@grace what do you think?", "@grace, @heidi: can you look at this?", "@grace and @heidi, thoughts?", "@grace", "Hi @grace, what do you think?",
 			"hey @grace can you check the second step?", "cc @grace", "/cc @acme/team", "FYI @grace", "@grace: use a map?", "@acme/reviewers please have a look",
 			"@grace would you agree?", "@errands hello", "@grace / @heidi your turn", "@dependabot rebase", "@Grace Thanks!",
+			"> use a map\n\n@grace what do you think?", "> @errand use a map\r\n> please\r\n\r\n@grace?", "> a\n\n> b\nc\n\n@grace, thoughts?",
 		},
 		"": {
 			"", " ", "?", "...", "Use a map.", "Use a map. cc @grace", "Thanks, but use a map", "LGTM except the name", "LGTM, but rename it", "Looks good?",
@@ -36,7 +38,7 @@ func TestClassifyRemark(t *testing.T) {
 			"@grace suggested a map", "@grace wants a map", "@grace and I prefer a map", "@grace would do it with a map", "@errand use a map", "@errand",
 			"@errand, @grace: use a map", "@grace, @errand what do you think?", "@errand[bot] hi", "hi @errand", "the plan", "please", "Thanks @", "thanks https://example.com",
 			"Thanks `x`", "> LGTM", "> use a map\n\nThanks!", "Thanks <!-- use a map -->", "![thanks](x.png)", "LGTM 2", "approve 2", "Go ahead with approach 2",
-			"Danke", "I like it a lot more with a map", "user@example.com thanks x", "`@grace` thanks", "Ⓛⓖⓣⓜ", "🇳🇴", "thanks\u202eparam", "approve a1b2c3d4",
+			"Danke, aber mit einer Map", "❓", "LGTM ❓", "> use a map\n@grace what do you think?", "> use a map\n\n@errand, @grace?", "> @grace", ">\n\n", "I like it a lot more with a map", "user@example.com thanks x", "`@grace` thanks", "Ⓛⓖⓣⓜ", "🇳🇴", "thanks\u202eparam", "approve a1b2c3d4",
 			strings.Repeat("thanks ", 100),
 		},
 	} {
@@ -58,7 +60,7 @@ func TestRemarkPhrasesAreOfOneKind(t *testing.T) {
 				t.Errorf("%q is of the kinds %q and %q", p, old, kind)
 			}
 			seen[p] = kind
-			if p != strings.ToLower(p) || p != mentionWord && p != emojiWord && p != "+1" && strings.Trim(p, "abcdefghijklmnopqrstuvwxyz' ") != "" {
+			if p != strings.ToLower(p) || p != mentionWord && p != emojiWord && p != "+1" && strings.ContainsFunc(p, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != ' ' }) {
 				t.Errorf("%q is not written as texts are split", p)
 			}
 		}
@@ -68,7 +70,7 @@ func TestRemarkPhrasesAreOfOneKind(t *testing.T) {
 // TestLongTextsAreClassifiedQuickly: the time for the longest texts is bounded.
 func TestLongTextsAreClassifiedQuickly(t *testing.T) {
 	t.Parallel()
-	for _, unit := range []string{"thanks ", "@", "@grace ", "👍", "@grace, ", ":+1:", "hi ", "\u200b", "(", "-"} {
+	for _, unit := range []string{"thanks ", "@", "@grace ", "👍", "@grace, ", ":+1:", "hi ", "\u200b", "(", "-", ">\n\n", "> a\n"} {
 		began := time.Now()
 		ClassifyRemark(strings.Repeat(unit, 1<<20/len(unit)), "errand")
 		if took := time.Since(began); took > 2*time.Second {
@@ -91,14 +93,16 @@ func FuzzRemark(f *testing.F) {
 			}
 		}
 	}
-	for _, w := range []string{"tada", "thumbsup", "heart", "rocket", "pray", "raised", "hands", "ok", "hand", "white", "check", "mark", "clap", "smile", "smiley", "slightly", "smiling", "face", "fire", "sparkles", "muscle", "star", "eyes", "wave", "d", "lt"} {
+	for _, w := range []string{"tada", "thumbsup", "heart", "rocket", "pray", "raised", "hands", "ok", "hand", "white", "check", "mark", "clap", "smile", "smiley", "slightly", "smiling", "face", "fire", "sparkles", "muscle", "star", "eyes", "wave", "d", "lt", "joy", "grin", "laughing", "blush",
+		"wink", "sunglasses", "partying", "confetti", "ball", "hugs", "bow", "handshake", "shipit", "heavy", "thinking", "thumbsdown", "blue", "green", "purple", "errand"} {
 		known[w] = true // names of emoji
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		switch kind := ClassifyRemark(text, "errand"); kind {
 		case "":
 		case state.RemarkToOthers:
-			first, _, _ := strings.Cut(strings.ToLower(text[strings.Index(text, "@"):]), " ")
+			own := afterQuote(strings.TrimSpace(text))
+			first, _, _ := strings.Cut(strings.ToLower(own[strings.Index(own, "@"):]), " ")
 			if strings.HasPrefix(first, "@errand ") || first == "@errand" || first == "@errand[bot]" {
 				t.Errorf("%q addresses the bot", text)
 			}
