@@ -104,8 +104,8 @@ func (m *Mapper) mentionIn(issue *state.Issue, ev event.Event) *event.Event {
 // mentionAdded returns the event for an edit that adds a mention of errand to the text of an issue, or nil. Of the commands
 // only the one to start counts, as edited comments give no commands either.
 func (m *Mapper) mentionAdded(e *github.IssuesEvent, ev event.Event, issue *state.Issue) *event.Event {
-	if e.Changes.Body == nil || e.Changes.Body.From == nil || m.parse(*e.Changes.Body.From, false).Mention {
-		return nil
+	if e.Changes.Body == nil || e.Changes.Body.From != nil && m.parse(*e.Changes.Body.From, false).Mention {
+		return nil // without From, the text was empty
 	}
 	mention := m.mentionIn(issue, ev)
 	if mention == nil {

@@ -138,6 +138,21 @@ func TestMentionsInIssueTexts(t *testing.T) {
 	}
 }
 
+// TestMentionAddedToAnEmptyText: GitHub reports no earlier text then.
+func TestMentionAddedToAnEmptyText(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, sender := range []int{4, 5} {
+		payload := fmt.Sprintf(`{"action":"edited","changes":{"body":{"from":null}},"issue":{"number":1,"title":"t","body":"@errand mend it",
+			"user":{"id":4},"updated_at":"2026-01-02T03:04:05Z","node_id":"n"},"repository":{"id":70},"sender":{"id":%d}}`, sender)
+		events, _, err := w.mapper.Map(t.Context(), "issues", "guid", []byte(payload))
+		check(t, err)
+		if len(events) != 2 || events[1].Kind() != event.KindCommented || events[1].By.ID != int64(sender) {
+			t.Errorf("got events %v, want the mention by the editor", events)
+		}
+	}
+}
+
 // TestTransferredIssueStartsNothing: a transferred issue is new in its repository, but its text is not.
 func TestTransferredIssueStartsNothing(t *testing.T) {
 	t.Parallel()

@@ -282,7 +282,7 @@ type PR struct {
 	State  PRState `json:"state"`
 	Checks string  `json:"checks,omitempty"`
 	Ready  bool    `json:"ready,omitempty"` // approved, ready to merge
-	DCO    bool    `json:"dco,omitempty"`   // a check of its commits that is named DCO failed
+	DCO    bool    `json:"dco,omitempty"`   // a check of its commits for sign-offs failed
 	// ReadyBy is the login of the person who approved it without text.
 	ReadyBy string `json:"ready_by,omitempty"`
 	// ClosedAt and ReopenedAt are when it was last closed without a merge, and last reopened, by GitHub's clock.

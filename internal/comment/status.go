@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // maxPhases is the number of phases that the status comment lists.
@@ -198,7 +199,7 @@ func facts(t *state.Task, v View) []string {
 	if t.PR != nil {
 		add("Pull request", prState(t.PR))
 		if t.PR.DCO && t.PR.State == state.PROpen {
-			add("Sign-off", "the check DCO fails. "+dcoRemedy(t, v))
+			add("Sign-off", "the DCO check fails. "+dcoRemedy(t, v))
 		}
 	}
 	if runs(t) > 0 {
@@ -331,8 +332,12 @@ func dcoRemedy(t *state.Task, v View) string {
 	if t.Settings.SignOff {
 		return "The commits have the sign-off of the person who approved the plan, with their noreply address; the check's own page says what it expects."
 	}
-	return "Set `signoff: true` in `.errand.yml`: in later tasks, and after " + v.say("replan") + " in this one, approving a plan then signs off new commits. " +
-		"Those that are published already can be signed off with `git rebase --signoff`."
+	set := "`signoff: true`"
+	if t.Settings.Plan == settings.PlanNone {
+		set += " and `plan: one-step`"
+	}
+	return "Set " + set + " in `.errand.yml`: approving a plan then signs off the commits of later tasks, and of this issue after " + v.say("restart") + ". " +
+		"The commits of this pull request can be signed off with `git rebase --signoff`."
 }
 
 func prState(p *state.PR) string {

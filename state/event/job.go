@@ -138,7 +138,7 @@ type (
 	// ChecksRead has the state of the checks of the pull request's head.
 	ChecksRead struct {
 		Checks string `json:"checks,omitempty"` // none, pending, success, failure; empty if unknown
-		DCO    bool   `json:"dco,omitempty"`    // a check named DCO failed
+		DCO    bool   `json:"dco,omitempty"`    // a check for sign-offs failed
 	}
 
 	// Released says that a VM is gone.

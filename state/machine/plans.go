@@ -56,6 +56,9 @@ func (c *change) storeStart(s event.Start) {
 		c.t.Money.CapTokens = s.Settings.Limits.Tokens
 	}
 	c.t.Money.Subscription = c.t.Money.Subscription || s.Settings.Subscription
+	if p := newestOfPlans(c); p != nil && p.Kind == state.PlanThorough && !p.Superseded {
+		s.Settings.SignOff = s.Settings.SignOff && c.t.Settings.SignOff // its comment does not say that an approval signs off
+	}
 	c.t.Settings, c.t.Context = s.Settings, s.Context
 	c.t.Context.Cleared = cleared || s.Context.Cleared
 	if old := c.t.Branch; old.Head == "" {

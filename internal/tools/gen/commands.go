@@ -19,8 +19,8 @@ A comment may contain ten commands, one per line; a reply lists further ones, wh
 const commandsTail = `
 ## Comments
 
-On the issue and on its pull request alike, a comment that begins by addressing somebody else (` + "`@grace what do you think?`" + `), or that consists of thanks,
-an emoji or a bare +1, starts nothing. The same holds for reviews and for replies in review threads, where a +1 may answer a question.
+On the issue and on its pull request alike, a comment that begins, perhaps after a quotation, by addressing somebody else (` + "`@grace what do you think?`" + `), or that consists of thanks,
+an emoji or a bare +1, starts nothing, also below a command. The same holds for reviews and for replies in review threads, where a +1 may answer a question.
 
 While a plan waits for approval or a question of the agent is open, errand marks every other comment by a person with write access with 👀, gathers comments until a minute has passed without
 another one (five minutes at most), reads them again, and passes them to the agent's session. For a plan, the agent ends in one of three ways:
@@ -45,7 +45,7 @@ author, and what goes beyond the plan ends in a question. A message that is dele
 delivered stays as it was read. A message of more than 8 KB, and any after twenty of them, waits for the end of the run, as a reply says.
 
 ` + "`@errand after: …`" + ` always waits until the run has ended by itself: a plan is then revised before it is posted, and after any other run the
-message begins a review round. Comments without ` + "`@errand`" + ` interrupt nothing.
+message begins a review round. If the same comment also has a message without ` + "`after:`" + `, both interrupt the agent. Comments without ` + "`@errand`" + ` interrupt nothing.
 
 ## Approving a plan
 

@@ -73,8 +73,8 @@ that advertise a program, such as "Generated with …").
 
 ` + "`trailers`" + ` and ` + "`signoff`" + ` add lines about the person who approved the detailed plan, also to the commits of review rounds: the name in that
 person's profile, or else the login, and their noreply address (` + "`ID+LOGIN@users.noreply.HOST`" + `, where HOST is github.com or that of an
-Enterprise Server). errand still creates the commits as the App, so GitHub signs them. If a check named DCO fails on a pull request, the status
-comment says which setting to use.
+Enterprise Server). errand still creates the commits as the App, so GitHub signs them. If a check for sign-offs fails on a pull request
+(its name contains DCO, sign-off or "Developer Certificate of Origin"), the status comment says which setting to use.
 
 A review round is answered in one review: an answer in every thread, and a summary that links each of them. A comment in a thread
 is for errand if it starts the thread, answers errand or a bot, mentions errand, or continues such a comment of the same person. Other replies are

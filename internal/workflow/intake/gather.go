@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -142,6 +143,9 @@ func (s *Steps) heard(ctx context.Context, w *step.Attempt, who state.Person, kn
 	return known[who.ID], nil
 }
 
+// dcoName matches the names of checks that require a sign-off, such as DCO, "DCO / check" and signed-off-by.
+var dcoName = regexp.MustCompile(`(?i)(^|[^a-z])dco([^a-z]|$)|developer certificate of origin|sign(ed)?[- _]?off`)
+
 // Checks reads the combined result of other programs' checks of the published head.
 func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if w.Task.PR == nil || w.Task.Branch.Head == "" {
@@ -154,7 +158,7 @@ func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error
 	if found.State == forge.ChecksNone {
 		return event.Event{Payload: event.ChecksRead{}}, nil
 	}
-	dco := slices.ContainsFunc(found.Runs, func(c forge.Check) bool { return strings.EqualFold(c.Name, "DCO") && c.State == forge.ChecksFailure })
+	dco := slices.ContainsFunc(found.Runs, func(c forge.Check) bool { return c.State == forge.ChecksFailure && dcoName.MatchString(c.Name) })
 	return event.Event{Payload: event.ChecksRead{Checks: string(found.State), DCO: dco}}, nil
 }
 
