@@ -42,7 +42,10 @@ func SafeMessage(message string, home Home) string {
 
 // Text to which GitHub, or a reader of the history, assigns a meaning.
 var (
-	trailers = regexp.MustCompile(`(?im)^[ \t\pZ]*(?:(?:co-authored|co-developed|signed-off|reviewed|acked|approved|tested|committed|generated|assisted|reported|suggested|helped)-by|skip-checks)[ \t\pZ]*:.*(?:\n|$)`)
+	trailers = regexp.MustCompile(`(?im)^[ \t\pZ]*(?:` +
+		`(?:[a-z]+-)*(?:authored|developed|signed-off|reviewed|acked|approved|tested|committed|reported|suggested|helped)-by|` +
+		`(?:[a-z]+-)*(?:authored|generated|created|written|made|built|assisted)-(?:by|with|using)|` +
+		`on-behalf-of|skip-checks)[ \t\pZ]*:.*(?:\n|$)`)
 	// The name of the program may be a link, and a version or an address may follow. A line that says more is kept.
 	advertisements = regexp.MustCompile(`(?im)^[^\pL\pN\n]*(?:co-)?(?:generated|created|written|made|authored|built|produced|assisted|powered)[ \t\pZ]+(?:with|by|using|via)[ \t\pZ]+` +
 		`[^\pL\pN\n]*(?:(?:the|anthropic|openai|google|github)\b[^\pL\pN\n]*)*(?:claude|codex|chatgpt|gpt|gemini|copilot|cursor|aider|opencode|amp|devin|jules)\b[^\pL\pN\n]*` +
