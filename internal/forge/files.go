@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // maxFiles is the maximum number of files per request.
@@ -46,20 +47,41 @@ func (f *Forge) CommitFiles(ctx context.Context, r Repo, commit string, files []
 	return texts, nil
 }
 
-// FilePaths returns the paths of the files of a commit, in one request. GitHub lists at most 100,000 files.
+// Limits on the requests for the files of a commit: their number, and the time after which no further one begins.
+const (
+	maxTreeReads = 30
+	maxTreeTime  = 45 * time.Second
+)
+
+// FilePaths returns the paths of the files of a commit, usually in one request. GitHub lists at most 100,000 files at a time: in a
+// larger repository the folders are read one by one, those near the root first, and folders beyond these limits are left out.
 func (f *Forge) FilePaths(ctx context.Context, r Repo, commit string) ([]string, error) {
 	op, err := f.client.Read(ctx, r.Installation, "list files", r.FullName())
 	if err != nil {
 		return nil, err
 	}
-	tree, _, err := op.GitHub.Git.GetTree(op.Ctx, r.Owner, r.Name, commit, true)
-	if err != nil {
-		return nil, op.Wrap(err)
-	}
+	type folder struct{ sha, path string }
 	var paths []string
-	for _, e := range tree.Entries {
-		if e.GetType() == "blob" {
-			paths = append(paths, e.GetPath())
+	folders := []folder{{sha: commit}}
+	for reads, began := 0, time.Now(); len(folders) > 0 && reads < maxTreeReads && time.Since(began) < maxTreeTime; reads++ {
+		at := folders[0]
+		folders = folders[1:]
+		tree, _, err := op.GitHub.Git.GetTree(op.Ctx, r.Owner, r.Name, at.sha, true)
+		whole := err != nil || !tree.GetTruncated()
+		if !whole {
+			reads++
+			tree, _, err = op.GitHub.Git.GetTree(op.Ctx, r.Owner, r.Name, at.sha, false)
+		}
+		if err != nil {
+			return nil, op.Wrap(err)
+		}
+		for _, e := range tree.Entries {
+			switch {
+			case e.GetType() == "blob":
+				paths = append(paths, at.path+e.GetPath())
+			case e.GetType() == "tree" && !whole:
+				folders = append(folders, folder{e.GetSHA(), at.path + e.GetPath() + "/"})
+			}
 		}
 	}
 	return paths, nil

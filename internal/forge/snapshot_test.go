@@ -222,6 +222,28 @@ func TestCommitFilesIsOneRequest(t *testing.T) {
 	}
 }
 
+// TestFilePathsOfALargeRepository: files are found although GitHub lists only a part of them at a time.
+func TestFilePathsOfALargeRepository(t *testing.T) {
+	t.Parallel()
+	w := forgetest.NewWorld(t)
+	files := map[string]string{"Makefile": "x\n", "web/app/package.json": "{}\n", "zoo/deep/er/Cargo.toml": "x\n"}
+	for _, folder := range []string{"a", "a/b", "web/app", "zoo"} {
+		for i := range 6 {
+			files[fmt.Sprintf("%s/%d.txt", folder, i)] = "x\n"
+		}
+	}
+	head := forgetest.Must(w.As("octo").PushCommit(forgetest.FullName, simgithub.Commit{Branch: "main", Message: "x", Files: files}))(t)
+	all := forgetest.Must(w.Forge.FilePaths(t.Context(), w.Repo, head))(t)
+	for _, most := range []int{4, 8, 12, 1000} {
+		w.SetMaxTree(most)
+		got := forgetest.Must(w.Forge.FilePaths(t.Context(), w.Repo, head))(t)
+		slices.Sort(got)
+		if !slices.Equal(got, slices.Sorted(slices.Values(all))) {
+			t.Errorf("%d entries at a time: got %q, want %q", most, got, all)
+		}
+	}
+}
+
 // TestFilePaths checks that the paths of all files of a commit are listed, without directories.
 func TestFilePaths(t *testing.T) {
 	t.Parallel()

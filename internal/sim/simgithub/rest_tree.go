@@ -78,7 +78,11 @@ func (c *call) treeJSON(r *Repo, sha string, recursive bool) (obj, error) {
 		return nil, errNotFound()
 	}
 	api := c.s.json.api("/repos/%s/git", r.FullName())
-	return obj{"sha": sha, "url": api + "/trees/" + sha, "truncated": false, "tree": each(list, func(l git.Entry) obj {
+	truncated := recursive && c.s.maxTree > 0 && len(list) > c.s.maxTree
+	if truncated {
+		list = list[:c.s.maxTree]
+	}
+	return obj{"sha": sha, "url": api + "/trees/" + sha, "truncated": truncated, "tree": each(list, func(l git.Entry) obj {
 		o := obj{"path": l.Path, "mode": l.Mode, "type": l.Kind, "sha": l.SHA, "url": api + "/" + l.Kind + "s/" + l.SHA}
 		if l.Kind == "blob" {
 			o["size"] = l.Size

@@ -73,6 +73,7 @@ type Sim struct {
 	limits   map[string]*bucket
 	made     map[string][]time.Time // times at which each actor created objects in the last minute, if ContentRate is set
 	listLag  time.Duration
+	maxTree  int                 // entries of a recursive list of files; 0 lists all
 	born     map[int64]time.Time // creation times by id, if lists lag
 
 	ctx    context.Context // ends when Close is called

@@ -254,6 +254,13 @@ func (s *Sim) SetListLag(d time.Duration) {
 	}
 }
 
+// SetMaxTree makes recursive lists of files end after n entries, as GitHub's do after 100,000.
+func (s *Sim) SetMaxTree(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.maxTree = n
+}
+
 // listed reports whether lists already show an object. It needs the lock of the Sim.
 func (s *Sim) listed(id int64) bool {
 	born, ok := s.born[id]
