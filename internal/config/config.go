@@ -170,7 +170,7 @@ type Bind struct {
 // Limits apply to every task. A repository can only lower them.
 type Limits struct {
 	// Turns is the maximum number of model calls in one run; 0 means no limit where calls have a price, because the caps
-	// on cost end such a run, and 200 on a subscription.
+	// on cost end such a run, and 200 on a subscription and for models whose prices are 0.
 	Turns int `yaml:"turns"`
 	// Duration is the total time that agents may work on a task; `retry` resets it.
 	Duration time.Duration `yaml:"duration"`

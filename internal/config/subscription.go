@@ -69,7 +69,7 @@ func (c Config) Subscribed() map[string]bool {
 	return out
 }
 
-// SubscriptionTurns returns the maximum number of model calls of a run that is paid by subscription.
+// SubscriptionTurns returns the maximum number of model calls of a run whose calls cost nothing.
 func (c Config) SubscriptionTurns() int {
 	const most = 200
 	return cmp.Or(c.Limits.Turns, most)

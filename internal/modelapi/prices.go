@@ -88,6 +88,12 @@ func anotherVersion(name, rest string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// IsFree reports whether a model has an entry and costs nothing.
+func (p Prices) IsFree(model string) bool {
+	price, known := p.Find(model)
+	return known && price == Price{}
+}
+
 // Find returns a model's price. For a model without an entry it returns the highest prices, so that caps still hold;
 // known is then false.
 func (p Prices) Find(model string) (price Price, known bool) {

@@ -182,7 +182,6 @@ func (s *Server) makeWorkflow(context.Context) error {
 	if err != nil {
 		return err
 	}
-	starter := budget.Starter{Budget: s.budget, Models: s.gateway, Subscribed: s.cfg.Subscribed()}
 	s.steps = workflow.New(workflow.Config{
 		Store:             s.store,
 		GitHub:            s.forge,
@@ -199,6 +198,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Providers:         s.cfg.Providers(),
 		Subscribed:        s.cfg.Subscribed(),
 		SubscriptionTurns: s.cfg.SubscriptionTurns(),
+		IsFree:            s.cfg.Prices.IsFree,
 		Submodules:        s.cfg.Submodules.Of,
 		Redact:            s.redact,
 		Scanner:           s.scanner,
@@ -213,7 +213,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		StatusURL:        s.taskURL,
 		AllowUsers:       s.cfg.Trust.AllowUsers,
 		AllowBots:        s.cfg.Trust.AllowBots,
-		CapReached:       starter.MayStart,
+		CapReached:       budget.Starter{Budget: s.budget, Models: s.gateway, Subscribed: s.cfg.Subscribed()}.MayStart,
 		RealAgent:        !s.opts.StandInAgent,
 		AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
 	})

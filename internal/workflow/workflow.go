@@ -52,8 +52,10 @@ type Config struct {
 	Providers map[string]string
 	// Subscribed marks providers that are paid by subscription: caps on cost do not apply to them.
 	Subscribed map[string]bool
-	// SubscriptionTurns is the maximum number of turns of a run that is paid by subscription.
+	// SubscriptionTurns is the maximum number of turns of a run whose calls cost nothing: it is paid by subscription, or IsFree
+	// returns true for its model.
 	SubscriptionTurns int
+	IsFree            func(model string) bool
 	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns
 	// with stars; it may be nil.
 	Submodules func(repo string) []string
@@ -125,7 +127,7 @@ func New(cfg Config) *Steps {
 	runs := &launch.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals, Redact: cfg.Redact,
 		Attachments: cfg.Attachments, Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed,
-		SubscriptionTurns: cfg.SubscriptionTurns, CapReached: cfg.CapReached,
+		SubscriptionTurns: cfg.SubscriptionTurns, IsFree: cfg.IsFree, CapReached: cfg.CapReached,
 		Gate: cfg.Gate, Memory: cfg.Memory, Now: cfg.Now,
 	}
 	s.table = map[state.JobKind]do{

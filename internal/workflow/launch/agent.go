@@ -37,7 +37,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 	if err != nil {
 		return runner.Spec{}, fmt.Errorf("write the prompt: %w", err)
 	}
-	turns := s.turnLimit(t, l.Adapter)
+	turns := s.turnLimit(t, l)
 	if l.IsRepair && (turns == 0 || turns > repairTurns) {
 		turns = repairTurns
 	}

@@ -38,8 +38,10 @@ type Steps struct {
 	// caps on cost do not apply to them.
 	Providers  map[string]string
 	Subscribed map[string]bool
-	// SubscriptionTurns is the maximum number of turns of a run that is paid by subscription.
+	// SubscriptionTurns is the maximum number of turns of a run whose calls cost nothing: it is paid by subscription, or IsFree
+	// returns true for its model. IsFree may be nil.
 	SubscriptionTurns int
+	IsFree            func(model string) bool
 	// CapReached returns a Waiting if an agent that calls this provider has to wait: all tasks together have spent
 	// their money, or the provider has a limit or refuses the key. It may be nil.
 	CapReached func(ctx context.Context, provider string) (*state.Waiting, error)

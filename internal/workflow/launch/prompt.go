@@ -19,7 +19,7 @@ import (
 // prompt writes the agent's prompt. If no session is resumed, the prompt contains the conversation so far.
 func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) (prompts.Prompt, error) {
 	t := w.Task
-	d := prompts.Data{Task: s.promptTask(t, s.turnLimit(t, l.Adapter)), Issue: s.promptIssue(t)}
+	d := prompts.Data{Task: s.promptTask(t, s.turnLimit(t, l)), Issue: s.promptIssue(t)}
 	d.Task.LargeFiles = ws.Place.LargeFiles
 	for _, x := range t.Context.Withheld {
 		d.Withheld = append(d.Withheld, fmt.Sprintf("a text by @%s: %s", x.By.Login, x.Reason))

@@ -43,12 +43,12 @@ func resumable(t *state.Task, vm state.VM, a agent.Adapter) string {
 	return t.Run.Session
 }
 
-// turnLimit returns the limit on turns of the task's next run by an adapter, 0 for none: the one that a person gave,
-// otherwise that of the settings. On a subscription, where calls cost nothing and so no cap on cost ends a run, the
-// settings can only lower [Config.SubscriptionTurns].
-func (s *Steps) turnLimit(t *state.Task, adapter string) int {
+// turnLimit returns the limit on turns of a run, 0 for none: the one that a person gave, otherwise that of the settings. Where
+// calls cost nothing, and so no cap on cost ends a run, the settings can only lower [Config.SubscriptionTurns].
+func (s *Steps) turnLimit(t *state.Task, l *state.Launch) int {
 	turns := cmp.Or(t.Turns, t.Settings.Limits.Turns)
-	if t.Turns == 0 && s.Subscribed[s.Providers[adapter]] && (turns == 0 || turns > s.SubscriptionTurns) {
+	unpaid := s.Subscribed[s.Providers[l.Adapter]] || s.IsFree != nil && s.IsFree(l.Model)
+	if t.Turns == 0 && unpaid && (turns == 0 || turns > s.SubscriptionTurns) {
 		return s.SubscriptionTurns
 	}
 	return turns

@@ -5,14 +5,15 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent/command"
 	"github.com/errand-bot/errand/internal/agent/registry"
+	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 )
 
 // TestLaunchBoundsTurns: the gateway limits the turns of every adapter's runs: exactly if the program cannot count its
-// turns, otherwise at a number that no correct program reaches. Without a limit in the settings only runs on a
-// subscription, which no cap on cost ends, have one.
+// turns, otherwise at a number that no correct program reaches. Without a limit in the settings only runs whose calls cost
+// nothing, which no cap on cost ends, have one.
 func TestLaunchBoundsTurns(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -38,6 +39,9 @@ func TestLaunchBoundsTurns(t *testing.T) {
 		"codex without a limit":               {"codex:gpt-5.5", 0, 0, "", 0, 0},
 		"codex on a subscription":             {"codex:gpt-5.5", 0, 0, "openai", 200, 200},
 		"command":                             {"command:any", 7, 0, "", 7, 7},
+		"a free model":                        {"command:free", 0, 0, "", 200, 200},
+		"a free model, limited":               {"command:free", 7, 0, "", 7, 7},
+		"a free model, 300 asked":             {"command:free", 0, 300, "", 300, 300},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -49,6 +53,7 @@ func TestLaunchBoundsTurns(t *testing.T) {
 				c.Agents = agents
 				c.Providers = map[string]string{"claude": "anthropic", "api": "anthropic", "codex": "openai", "gemini": "google"}
 				c.SubscriptionTurns = 200
+				c.IsFree = modelapi.Prices{"free": {}, "gpt": {Input: 1}}.IsFree
 				c.Subscribed = map[string]bool{tc.subscribed: true}
 			})
 			w.Task.Phase = state.PhasePreliminaryPlanning
