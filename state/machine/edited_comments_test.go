@@ -101,3 +101,46 @@ func TestDeletedAfterMessageIsNotDelivered(t *testing.T) {
 		}
 	}
 }
+
+// TestCommentsOnThePullRequestAreRead: while a question of the agent is open or changes wait for approval, comments on the pull request
+// count like those on the issue.
+func TestCommentsOnThePullRequestAreRead(t *testing.T) {
+	t.Parallel()
+	asked := func(l *life) {
+		l.toPR()
+		l.beginRound()
+		l.end(state.RunResult{Outcome: state.OutcomeQuestion, Question: "Which?"})
+		l.want(state.PhaseAwaitingAnswer)
+	}
+	for name, c := range map[string]struct {
+		to    func(*life)
+		said  state.Comment
+		reads bool
+		posts []string
+	}{
+		"an answer":             {asked, state.Comment{Body: "The blue one."}, true, []string{"eyes"}},
+		"an ok":                 {asked, state.Comment{Body: "ok", Remark: state.RemarkApproving}, true, []string{"eyes"}},
+		"thanks":                {asked, state.Comment{Body: "Thanks!", Remark: state.RemarkThanks}, false, nil},
+		"to somebody else":      {asked, state.Comment{Body: "@grace?", Remark: state.RemarkToOthers}, false, nil},
+		"on changes":            {func(l *life) { l.toShown() }, state.Comment{Body: "Use a map."}, true, []string{"eyes"}},
+		"thanks for changes":    {func(l *life) { l.toShown() }, state.Comment{Body: "Thanks!", Remark: state.RemarkThanks}, false, nil},
+		"changes look good":     {func(l *life) { l.toShown() }, state.Comment{Body: "LGTM", Remark: state.RemarkApproving}, false, []string{state.ReplyHowToApprove}},
+		"nothing is asked":      {func(l *life) { l.toPR() }, state.Comment{Body: "Use a map."}, false, nil},
+		"after a stop":          {func(l *life) { l.toPR(); l.beginRound(); l.comment(state.VerbStop) }, state.Comment{Body: "Use a map."}, false, nil},
+		"an agent addresses it": {func(l *life) { l.toPR(); l.beginRound() }, state.Comment{Body: "Use a map."}, false, nil},
+	} {
+		for _, by := range []state.Person{writer, colleague} {
+			t.Run(name+" by "+by.Login, func(t *testing.T) {
+				t.Parallel()
+				l := newLife(t)
+				c.to(l)
+				before := len(l.task.Feedback)
+				c.said.OnPR = true
+				l.said(60, by, c.said)
+				if got := l.posted(); !slices.Equal(got, c.posts) || l.task.Gathering != nil != c.reads || len(l.task.Feedback) > before != c.reads {
+					t.Errorf("got posts %v, gathering %v, feedback %v", got, l.task.Gathering, l.task.Feedback)
+				}
+			})
+		}
+	}
+}

@@ -292,8 +292,8 @@ var commandRows = []Row{
 	},
 	{
 		From: open, On: event.KindCommented,
-		If:   "on the issue, addressed to somebody else, or nothing but thanks, an emoji or a bare +1",
-		when: func(c *change) bool { return !c.e.Comment().OnPR && startsNothing(c) },
+		If:   "where comments are read, addressed to somebody else, or nothing but thanks, an emoji or a bare +1",
+		when: all(isRead, startsNothing),
 		To:   same, do: keepInDiscussion,
 		Doc: "discussion: later prompts carry it; nothing starts",
 	},
@@ -305,8 +305,8 @@ var commandRows = []Row{
 	},
 	{
 		From: slices.Concat(approving, planning), On: event.KindCommented,
-		If:   `on the issue, only "LGTM" or the like`,
-		when: func(c *change) bool { return !c.e.Comment().OnPR && isApprovingRemark(c) },
+		If:   `where comments are read, only "LGTM" or the like`,
+		when: all(isRead, isApprovingRemark),
 		To:   same, do: replyHowToApprove,
 		Doc: "answered, once per revision, with how to approve; nothing starts",
 	},
@@ -318,7 +318,7 @@ var commandRows = []Row{
 	{
 		From: approving, On: event.KindCommented,
 		If:   "the only commands are in quotes, code or other markup, and there is other text",
-		when: func(c *change) bool { return c.e.Comment().Quoted && c.e.Comment().Words && !c.e.Comment().OnPR },
+		when: func(c *change) bool { return c.e.Comment().Quoted && c.e.Comment().Words && isRead(c) },
 		To:   same, do: replyQuotedAndGather,
 		Doc: "a reply says that quoted commands do not count; the comment is gathered like any other",
 	},
@@ -336,7 +336,6 @@ var commandRows = []Row{
 	},
 	{
 		From: asking, On: event.KindCommented,
-		If: "on the issue", when: func(c *change) bool { return !c.e.Comment().OnPR },
 		To: same, do: gatherPlanComment,
 		Doc: "👀; comments are gathered for a while, then the agent addresses them",
 	},

@@ -336,9 +336,9 @@ var messageRows = []Row{
 	},
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindCommented,
-		If: "on the issue, not after a stop",
+		If: "on the issue, or on the pull request if an agent reads the answer; not after a stop",
 		when: func(c *change) bool {
-			return !c.e.Comment().OnPR && (c.t.Question == nil || c.t.Question.Kind != state.AskStopped)
+			return isRead(c) && (c.t.Question == nil || c.t.Question.Kind != state.AskStopped)
 		},
 		To: append([]state.Phase{Same}, working...), do: applyAnswer,
 		Doc: "the answer: the task continues; comments that an agent reads are gathered first",

@@ -182,6 +182,14 @@ func setModel(c *change) {
 	c.reply(state.ReplyModelSet)
 }
 
+// isRead reports whether errand reads a comment without a mention: on the issue, and on the pull request while a question of the
+// agent is open or changes wait for approval.
+func isRead(c *change) bool {
+	q := c.t.Question
+	return !c.e.Comment().OnPR || c.t.Phase == state.PhaseAwaitingPublishApproval ||
+		c.t.Phase == state.PhaseAwaitingAnswer && q != nil && isReadByAgent(q)
+}
+
 // startsNothing reports whether a comment is addressed to somebody else, or consists of thanks, an emoji or a bare +1. The
 // answer to a question may be a +1. Where nothing waits for approval, "LGTM" requests nothing either.
 func startsNothing(c *change) bool {
