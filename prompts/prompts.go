@@ -203,6 +203,8 @@ func outcomes(name string, d Data) string {
 	open := ""
 	if d.Asked != "" {
 		open = `"answered", "unchanged", `
+	} else if d.Shown && name == Implement {
+		open = `"answered", `
 	}
 	if name == Implement || name == Review {
 		return open + `"done", "question" or "blocked"`

@@ -212,6 +212,9 @@ func correctConclusion(c *change) {
 		kind = state.PlanPreliminary
 	case state.RunPlan:
 	default:
+		if p := c.t.NewestPlan(); res.Outcome == state.OutcomeAnswered && p != nil && p.Kind == state.PlanPublish {
+			answerComments(c, c.t.Run.ID, *res)
+		}
 		res.Outcome = state.OutcomeDone
 		return
 	}

@@ -29,7 +29,8 @@ another one (five minutes at most), reads them again, and passes them to the age
 - It answers. The plan stays as it is and can still be approved.
 - It changes nothing: 👀 becomes 👍. Only a comment that begins with ` + "`@errand`" + ` gets an answer even then.
 
-Comments on changes that wait for approval (` + "`publish: after-approval`" + `) are gathered in the same way, and lead to new changes.
+Comments on changes that wait for approval (` + "`publish: after-approval`" + `) are gathered in the same way, and lead to new changes, or to an
+answer, after which the changes are shown again.
 Comments on an open question are read in the same way: one may answer it, ask something back, or change nothing, and then the question stays open.
 
 An approval that arrives meanwhile is held. If the plan stays as it is, it is checked again and counts; if there is a new revision, a comment says that the approval
