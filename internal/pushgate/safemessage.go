@@ -28,8 +28,7 @@ type Home struct {
 func SafeMessage(message string, home Home) string {
 	message = strings.ReplaceAll(message, "\r\n", "\n")
 	message = strings.ReplaceAll(message, "\r", "\n")
-	message = trailers.ReplaceAllString(message, "")
-	message = advertisements.ReplaceAllString(message, "")
+	message = StripTrailers(message)
 	message = skipCI.ReplaceAllString(message, "($1)")
 	message = mention.ReplaceAllString(message, "$1@ $2")
 	message = disarmClosing(message, home)
@@ -38,6 +37,12 @@ func SafeMessage(message string, home Home) string {
 		return "Update files"
 	}
 	return message
+}
+
+// StripTrailers removes trailers such as Co-authored-by, and lines that only advertise the agent's program, from a text whose lines
+// end with \n. A pull request's description becomes the message of a squashed commit in some repositories.
+func StripTrailers(text string) string {
+	return advertisements.ReplaceAllString(trailers.ReplaceAllString(text, ""), "")
 }
 
 // Text to which GitHub, or a reader of the history, assigns a meaning.

@@ -45,8 +45,9 @@ becomes 👍. Turns, cost and time count on. While a plan is implemented, a mess
 author, and what goes beyond the plan ends in a question. A message that is deleted before it is delivered is not delivered; what was
 delivered stays as it was read. A message of more than 8 KB, and any after twenty of them, waits for the end of the run, as a reply says.
 
-` + "`@errand after: …`" + ` always waits until the run has ended by itself: a plan is then revised before it is posted, and after any other run the
-message begins a review round. If the same comment also has a message without ` + "`after:`" + `, both interrupt the agent. Comments without ` + "`@errand`" + `, reviews and replies in review
+` + "`@errand after: …`" + ` always waits until the run has ended by itself: a plan is then revised before it is posted, changes that wait for
+approval before they are shown, and after any other run the message begins a review round. If the same comment also has a message without
+` + "`after:`" + `, both interrupt the agent. Comments without ` + "`@errand`" + `, reviews and replies in review
 threads interrupt nothing.
 
 ## Approving a plan
