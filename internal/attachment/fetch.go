@@ -117,10 +117,21 @@ func judge(ref Ref, content []byte) (file File, reason string) {
 		}
 		return file, ""
 	}
-	ending := map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}[kind]
+	_, ending := ImageType(content)
 	if ending == "" {
 		return File{}, ReasonKind
 	}
 	file.Name += ending
 	return file, ""
+}
+
+// ImageType returns the media type of a PNG, JPEG, GIF or WebP image, and the usual ending of its name. Both are empty for
+// other content. The first 512 bytes of the content are enough.
+func ImageType(content []byte) (media, ending string) {
+	media, _, _ = strings.Cut(http.DetectContentType(content), ";")
+	ending = map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp"}[media]
+	if ending == "" {
+		return "", ""
+	}
+	return media, ending
 }

@@ -19,7 +19,6 @@ type call struct {
 	up           Provider
 	method, path string // of the request, relative to the provider's API
 	task         *state.Task
-	requestBytes int64                // length of the request's body
 	knownState   *state.ProviderState // the stored state of the provider when the call was checked
 
 	billable      bool             // it costs something and is a turn
@@ -37,11 +36,11 @@ type call struct {
 	cut atomic.Pointer[cutOff] // set when errand has ended the call at a cap
 }
 
-// setCost sets the parameters of the request that determine its cost, and the length of its body.
-func (c *call) setCost(request modelapi.Request, bytes int64) {
+// setCost sets the parameters of the request that determine its cost.
+func (c *call) setCost(request modelapi.Request) {
 	c.request = request
 	if c.billable = c.up.API.IsBillable(c.path); c.billable {
-		c.requestBytes, c.estimate, c.maxOutput = bytes, request.Usage, request.MaxOutput
+		c.estimate, c.maxOutput = request.Usage, request.MaxOutput
 	}
 }
 

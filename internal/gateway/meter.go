@@ -42,7 +42,7 @@ type meteredBody struct {
 
 // meter returns an answer's body that counts and charges the answer.
 func (c *call) meter(ctx context.Context, body io.ReadCloser, kind string) *meteredBody {
-	m := &meteredBody{ReadCloser: body, ctx: ctx, call: c, counter: modelapi.NewCounter(kind, c.requestBytes), untilCheck: firstCheck}
+	m := &meteredBody{ReadCloser: body, ctx: ctx, call: c, counter: modelapi.NewCounter(kind, c.estimate.Input), untilCheck: firstCheck}
 	c.g.inFlight.setCounter(c, m.counter)
 	m.watchIdle()
 	return m

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -203,6 +204,33 @@ func TestOutputIsLimitedToTheCaps(t *testing.T) {
 			}
 			if a.books.wait == nil || a.books.wait.Kind != state.WaitMoney {
 				t.Errorf("the reason was not stored with the run: got %+v", a.books.wait)
+			}
+		})
+	}
+}
+
+// TestImagesReserveLess: a call with an image is made although its length as text would exceed the cap; if its answer reports no
+// usage, that estimate is charged. A text that is called an image is denied.
+func TestImagesReserveLess(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		begin string
+		want  int
+	}{"an image": {"\x89PNG\r\n\x1a\n", 200}, "a text": {"Read this.", 403}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data := base64.StdEncoding.EncodeToString([]byte(tc.begin + strings.Repeat("\x00", 600_000)))
+			body := `{"model":"m","max_tokens":2000,"messages":[{"role":"user","content":[{"type":"image","source":` +
+				`{"type":"base64","media_type":"image/png","data":"` + data + `"}}]}]}`
+			a := newRecordingEnd(t, modelapi.Anthropic, func(_ *Config, b *taskLedger) { b.task.Money.CapMicroUSD = 100_000 })
+			status, answer := a.post(t, messagesPath, body)
+			if status != tc.want {
+				t.Fatalf("got status %d: %s", status, answer)
+			}
+			a.books.mu.Lock()
+			defer a.books.mu.Unlock()
+			if got := a.books.task.Money.InputTokens; tc.want == 200 && (got < 10_000 || got > 10_100) || tc.want != 200 && got != 0 {
+				t.Errorf("%d input tokens were charged", got)
 			}
 		})
 	}

@@ -73,7 +73,7 @@ func (c *call) checkRequest(w http.ResponseWriter, r *http.Request, body *reques
 	if d := firstDenial(requestRules, req); d != nil {
 		return d
 	}
-	c.setCost(req.cost(), int64(len(body.bytes)))
+	c.setCost(req.cost())
 	return nil
 }
 

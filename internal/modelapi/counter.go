@@ -26,7 +26,7 @@ type Counter struct {
 	done   chan struct{}  // closed when the stream is counted
 	body   bytes.Buffer   // of an answer that is not streamed
 
-	requestBytes int64 // length of the request, for answers that do not report their input
+	requestTokens int64 // estimated length of the request, for answers that do not report their input
 
 	mu        sync.Mutex // protects the following fields: the stream is counted concurrently
 	usage     Usage
@@ -37,10 +37,10 @@ type Counter struct {
 	ending    Ending
 }
 
-// NewCounter returns a counter for an answer of this content type to a request of requestBytes bytes, 0 if unknown.
+// NewCounter returns a counter for an answer of this content type to a request of about requestTokens tokens, 0 if unknown.
 // Close must be called, even after an error.
-func NewCounter(contentType string, requestBytes int64) *Counter {
-	c := &Counter{requestBytes: max(requestBytes, 0)}
+func NewCounter(contentType string, requestTokens int64) *Counter {
+	c := &Counter{requestTokens: max(requestTokens, 0)}
 	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "text/event-stream" {
 		return c
 	}
@@ -73,7 +73,7 @@ func (c *Counter) Close() (u Usage, ok bool) {
 	<-c.done
 	u = c.withEstimates()
 	if !c.final && !c.failed && u.total() == 0 {
-		u.Input = c.requestTokens()
+		u.Input = c.requestTokens
 	}
 	return u, c.counted || u.total() > 0 || c.textBytes > 0
 }
@@ -88,18 +88,10 @@ func (c *Counter) countBody() {
 	case json.Valid(body):
 		c.countList()
 	}
-	if c.final = c.counted; c.counted || c.failed || c.requestBytes == 0 {
+	if c.final = c.counted; c.counted || c.failed || c.requestTokens == 0 {
 		return
 	}
-	c.counted, c.usage.Input, c.usage.Output = true, c.requestTokens(), int64(c.body.Len())/bytesPerToken
-}
-
-// requestTokens estimates the length of the request in tokens.
-func (c *Counter) requestTokens() int64 {
-	if c.requestBytes == 0 {
-		return 0
-	}
-	return max(c.requestBytes/bytesPerToken, 1)
+	c.counted, c.usage.Input, c.usage.Output = true, c.requestTokens, int64(c.body.Len())/bytesPerToken
 }
 
 // Streams reports whether the answer is a stream of events, so that Current returns usage before its end.
@@ -135,7 +127,7 @@ func (c *Counter) withEstimates() Usage {
 		u.Output = estimate
 	}
 	if c.textBytes > 0 && u.Input+u.CacheRead+u.CacheWrite == 0 && !c.counted {
-		u.Input = c.requestTokens()
+		u.Input = c.requestTokens
 	}
 	return u
 }

@@ -31,23 +31,23 @@ func TestCounter(t *testing.T) {
 			want: Usage{Model: "m", Input: 23, Output: 10}},
 		"anthropic, an hour of more than all": {body: `{"usage":{"cache_creation_input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":20}}}`,
 			want: Usage{CacheWrite: 3, CacheWriteHour: 3}},
-		"openai, chat streamed without usage": {asked: 400, kind: sseType, body: stream(
+		"openai, chat streamed without usage": {asked: 100, kind: sseType, body: stream(
 			`{"model":"gpt-x","choices":[{"index":0,"delta":{"role":"assistant","content":"`+strings.Repeat("x", 40)+`"}},{"index":1,"delta":{"reasoning_content":"`+strings.Repeat("y", 20)+`"}}]}`,
 			`{"model":"gpt-x","choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"bash","arguments":"`+strings.Repeat("z", 36)+`"}}]}}]}`,
 			`{"model":"gpt-x","choices":[{"delta":{"content":null}}]}`, `[DONE]`),
 			want: Usage{Model: "gpt-x", Input: 100, Output: 25}},
-		"gemini, cut": {asked: 400, kind: sseType, body: stream(
+		"gemini, cut": {asked: 100, kind: sseType, body: stream(
 			`{"modelVersion":"gemini-x","candidates":[{"content":{"parts":[{"text":"` + strings.Repeat("x", 60) + `"},{"functionCall":{"name":"sh","args":{"a":"` + strings.Repeat("y", 12) + `"}},"thoughtSignature":"` + strings.Repeat("z", 500) + `"}]}}]}`),
 			want: Usage{Model: "gemini-x", Input: 100, Output: 20}},
 		"gemini, to its end": {kind: sseType, body: stream(
 			`{"modelVersion":"gemini-x","candidates":[{"content":{"parts":[{"text":"` + strings.Repeat("x", 400) + `"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":20,"candidatesTokenCount":3}}`),
 			want: Usage{Model: "gemini-x", Input: 20, Output: 3}},
-		"a stream that ends before its first event": {asked: 400, kind: sseType, body: stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`),
+		"a stream that ends before its first event": {asked: 100, kind: sseType, body: stream(`{"type":"response.created","response":{"model":"gpt-x","usage":null}}`),
 			want: Usage{Model: "gpt-x", Input: 100}},
-		"an error event": {asked: 400, kind: sseType, body: stream(`{"type":"error","error":{"type":"overloaded_error"}}`), not: true},
-		"an incomplete answer that is not streamed": {asked: 400, body: `{"type":"message","content":[{"text":"` + strings.Repeat("x", 43), want: Usage{Input: 100, Output: 20}},
-		"an answer without usage":                   {asked: 400, body: `{"type":"message"}`, want: Usage{Input: 100, Output: 4}},
-		"an error that is not streamed":             {asked: 400, body: `{"type":"error","error":{"type":"overloaded_error"}}`, not: true},
+		"an error event": {asked: 100, kind: sseType, body: stream(`{"type":"error","error":{"type":"overloaded_error"}}`), not: true},
+		"an incomplete answer that is not streamed": {asked: 100, body: `{"type":"message","content":[{"text":"` + strings.Repeat("x", 43), want: Usage{Input: 100, Output: 20}},
+		"an answer without usage":                   {asked: 100, body: `{"type":"message"}`, want: Usage{Input: 100, Output: 4}},
+		"an error that is not streamed":             {asked: 100, body: `{"type":"error","error":{"type":"overloaded_error"}}`, not: true},
 		"anthropic, whole": {body: `{"type":"message","model":"claude-x","content":[],"usage":{"input_tokens":7,"output_tokens":5,"cache_creation_input_tokens":3,"cache_read_input_tokens":2}}`,
 			want: Usage{Model: "claude-x", Input: 7, Output: 5, CacheWrite: 3, CacheRead: 2}},
 		"anthropic, streamed": {kind: sseType, body: stream(
@@ -168,7 +168,7 @@ const sseType = "text/event-stream; charset=utf-8"
 func TestCurrentUsage(t *testing.T) {
 	t.Parallel()
 	delta := `{"type":"response.output_text.delta","delta":"` + strings.Repeat("x", 400) + `"}`
-	c := NewCounter(sseType, 4000)
+	c := NewCounter(sseType, 1000)
 	defer c.Close()
 	if got := c.Current(); got != (Usage{}) {
 		t.Errorf("before the first byte: got %+v", got)
@@ -198,7 +198,7 @@ func TestFinalUsageWins(t *testing.T) {
 			`{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":7,"output_tokens":9}}}`,
 		},
 	} {
-		c := NewCounter(sseType, 4000)
+		c := NewCounter(sseType, 1000)
 		if _, err := c.Write([]byte(stream(events...))); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func (a API) IsBillable(path string) bool {
 
 // A Request has the parameters of an allowed call that determine its possible cost.
 type Request struct {
-	// Usage is the estimated usage: the input by the request's length, the output by its limit. Of a stream, which can
+	// Usage is the estimated usage: the input by the request's length and images, the output by its limit. Of a stream, which can
 	// be ended early, it is at most that of a usual answer.
 	Usage
 	// MaxOutput is the maximum output in tokens, streamed or not.
@@ -46,7 +46,7 @@ func (a API) ParseRequest(path string, query url.Values, body []byte) Request {
 	if !a.IsBillable(path) {
 		return Request{body: body}
 	}
-	q := Request{body: body, Usage: Usage{Input: max(int64(len(body))/bytesPerToken, 1)}}
+	q := Request{body: body, Usage: Usage{Input: a.inputTokens(body)}}
 	w := a.newRequestReader(path)
 	_ = topLevel(body, w.readKey) // a list has no parameters
 	q.Model, q.Stream, q.Ambiguous = w.model, w.isStream(), w.ambiguous
