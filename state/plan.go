@@ -133,12 +133,27 @@ type Approval struct {
 	With string `json:"with,omitempty"`
 	// Choice is the number of the chosen approach, 0 for none.
 	Choice int `json:"choice,omitempty"`
-	// Node is the GraphQL id of the comment with the command, and CommentHash that of its text when it was read. Both are
-	// empty for other ways to approve, and in approvals stored by older versions.
+	// CommentID and Node are the ids of the comment with the command in GitHub's two APIs, and CommentHash is the hash of its
+	// text when it was read. They are empty for other ways to approve, and in approvals stored by older versions.
+	CommentID   int64  `json:"comment_id,omitempty"`
 	Node        string `json:"node,omitempty"`
 	CommentHash string `json:"said,omitempty"`
 	// Before is the approval that this one replaced: it is valid again if this one is withdrawn.
 	Before *Approval `json:"before,omitempty"`
+}
+
+// ConditionID returns the feedback ID of the approval's condition.
+func (a Approval) ConditionID() string { return "with:" + a.Hash }
+
+// ConditionComment returns the id of the comment that contains a condition of an approval, or 0 for other feedback and for
+// approvals stored by older versions.
+func (t *Task) ConditionComment(f Feedback) int64 {
+	for a := t.Approval; a != nil && f.Kind == FeedbackCondition; a = a.Before {
+		if a.ConditionID() == f.ID {
+			return a.CommentID
+		}
+	}
+	return 0
 }
 
 // Candidate is an approval that has not been checked yet.

@@ -96,7 +96,7 @@ func checkApproveCommand(c *change) {
 	k := state.Candidate{Comment: m.ID, Reply: m.ID, Named: c.o.Hash}
 	k.By, k.Permission, k.Via = c.e.By, c.e.Permission, state.ViaCommand
 	k.Given, k.Delivery, k.With, k.Choice = m.At, c.e.Delivery, c.o.With, c.o.Choice
-	k.Node, k.CommentHash = m.Node, state.CommentHash(m.Body)
+	k.CommentID, k.Node, k.CommentHash = m.ID, m.Node, state.CommentHash(m.Body)
 	k.Kind, k.Hash = p.Kind, p.Hash
 	if reason := commandRejection(c, p, k); reason != "" {
 		rejectApproval(c, k, reason)
@@ -248,7 +248,7 @@ func startApproved(c *change) {
 	}
 	c.t.Approval = &a
 	if a.With != "" {
-		c.feedback(state.Feedback{ID: conditionID(a), Kind: state.FeedbackCondition, By: a.By, At: a.Given, Body: a.With})
+		c.feedback(state.Feedback{ID: a.ConditionID(), Kind: state.FeedbackCondition, By: a.By, At: a.Given, Body: a.With})
 	}
 	if a.Kind == state.PlanPreliminary {
 		c.enterPhase(state.PhasePlanning, "@"+a.By.Login+" approved the preliminary plan "+state.ShortHash(a.Hash))
@@ -359,12 +359,11 @@ func reprocessThumbs(c *change) {
 func removeApproval(c *change) {
 	a := c.t.Approval
 	c.t.Approval = a.Before
-	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackCondition && f.ID == conditionID(*a) })
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
+		return f.Kind == state.FeedbackCondition && f.ID == a.ConditionID()
+	})
 	releaseConditions(c)
 }
-
-// conditionID returns the feedback ID of an approval's condition.
-func conditionID(a state.Approval) string { return "with:" + a.Hash }
 
 func isReminded(c *change) bool { return c.t.NewestPlan().Reminded }
 

@@ -60,6 +60,9 @@ func (s *Steps) attachedTexts(t *state.Task) []attachedText {
 
 // placeOf returns where on GitHub people wrote feedback. It returns false for feedback by errand.
 func placeOf(t *state.Task, f state.Feedback) (forge.TextRef, bool) {
+	if id := t.ConditionComment(f); id != 0 {
+		return forge.TextRef{Comment: id}, true
+	}
 	kind, rest, _ := strings.Cut(f.ID, ":")
 	id, err := strconv.ParseInt(rest, 10, 64)
 	switch {

@@ -3,8 +3,10 @@ package launch_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +94,29 @@ func TestLaunchReadsAttachments(t *testing.T) {
 	w.Launching(state.RunPlan)
 	if l := w.Launched(); len(l.Attachments) != 0 || len(l.FrozenFiles) != 2 || len(placed(w)) != 3 {
 		t.Errorf("second launch: %+v, placed %q", l, placed(w))
+	}
+}
+
+// TestConditionsHaveAttachments: images in the condition of the approval and of the one that it replaced reach the agent. A
+// condition that an older version stored names no comment, so its images are left alone.
+func TestConditionsHaveAttachments(t *testing.T) {
+	t.Parallel()
+	w := withAttachments(t)
+	approve := func(hash, login, content string) *state.Approval {
+		c, err := w.As(login).Comment(workflowtest.RepoName, w.Task.Key.Issue, "@errand approve with: ![a]("+attach(w, login, "a.png", content)+")")
+		workflowtest.Check(t, err)
+		_, with, _ := strings.Cut(c.Body, "with: ")
+		a := &state.Approval{Hash: hash, By: w.Person(login), Via: state.ViaCommand, With: with, CommentID: c.ID}
+		w.Task.Feedback = append(w.Task.Feedback, state.Feedback{ID: a.ConditionID(), Kind: state.FeedbackCondition, By: a.By, Body: with})
+		return a
+	}
+	oldest, first, second := approve("h0", "ada", png+"old"), approve("h1", "bob", png+"first"), approve("h2", "ada", png+"second")
+	oldest.CommentID = 0
+	w.Task.Approval, second.Before, first.Before = second, first, oldest
+	w.Launching(state.RunPreliminary)
+	l := w.Launched()
+	if got := slices.Sorted(maps.Values(placed(w))); !slices.Equal(got, []string{png + "first", png + "second"}) || len(l.FrozenFiles) != 0 || len(l.Attachments) != 2 {
+		t.Errorf("placed %q, launch %+v", got, l)
 	}
 }
 
