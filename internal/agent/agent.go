@@ -59,6 +59,9 @@ type Spec struct {
 	// WorkDir is the checkout, Home the agent's home directory, and RunDir a directory of this run only, outside the
 	// checkout, for the files that Command returns. All are absolute paths on the VM.
 	WorkDir, Home, RunDir string
+	// Attachments is the directory of the files that the prompt lists, outside the checkout; empty if there are none. The
+	// agent can read them, and look at the images with its own tools.
+	Attachments string
 	// Step is the orchestrator's name of the run's purpose.
 	Step string
 	// Model is the model to call. It may be empty for a program that chooses one itself.

@@ -52,7 +52,9 @@ type failure struct {
 	retryable bool
 }
 
-// callModel sends the conversation until it gets an answer. Its error is an *end, or the context's error.
+// callModel sends the conversation until it gets an answer. If the API refuses a request with pictures, it removes them:
+// a picture that the model cannot read must not end the conversation. Its error is an *end, the context's error, or a
+// failure to store the session.
 func (l *loop) callModel(ctx context.Context) (*anthropic.Message, error) {
 	waits := backoff.NewExponentialBackOff()
 	waits.InitialInterval, waits.MaxInterval, waits.Multiplier = l.opt.RetryWait, 16*time.Second, 2
@@ -65,6 +67,16 @@ func (l *loop) callModel(ctx context.Context) (*anthropic.Message, error) {
 			return answer, nil
 		}
 		f := classify(err, l.opt.Now())
+		if f.mayConcernPictures() {
+			removed, err := l.sess.removePictures(f.message)
+			if err != nil {
+				return nil, err
+			}
+			if removed {
+				l.out.print(wire.Line{Type: wire.TypeNotice, Text: "The model's API refused a request with pictures; they were removed: " + f.message})
+				continue
+			}
+		}
 		if !f.retryable || attempt >= l.opt.Retries || f.after > longestWait {
 			return nil, f.toEnd()
 		}

@@ -50,7 +50,11 @@ func openEditor(dirs ...string) (*editor, error) {
 	return &editor{root, dirs}, nil
 }
 
-func (e *editor) close() { _ = e.root.Close() }
+func (e *editor) close() {
+	if e != nil {
+		_ = e.root.Close()
+	}
+}
 
 // relativePath returns a path relative to the workspace.
 func (e *editor) relativePath(name string) (string, error) {
@@ -86,28 +90,37 @@ func (e *editor) run(call editCall, name string) (string, error) {
 
 // read returns the text of a file.
 func (e *editor) read(name string) (string, error) {
-	f, err := e.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // otherwise a pipe would block
+	data, err := e.readBytes(name)
 	if err != nil {
-		return "", withoutOp(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return "", withoutOp(err)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is not a file", name)
-	case info.Size() > maxFile:
-		return "", fmt.Errorf("%s has %d bytes, which is too long for the editor; use the shell", name, info.Size())
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile))
-	if err != nil {
-		return "", withoutOp(err)
+		return "", err
 	}
 	if !utf8.Valid(data) {
 		return "", fmt.Errorf("%s is not a text file; use the shell", name)
 	}
 	return string(data), nil
+}
+
+// readBytes returns the content of a file.
+func (e *editor) readBytes(name string) ([]byte, error) {
+	f, err := e.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // otherwise a pipe would block
+	if err != nil {
+		return nil, withoutOp(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, withoutOp(err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a file", name)
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("%s has %d bytes, which is too long for the editor; use the shell", name, info.Size())
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return nil, withoutOp(err)
+	}
+	return data, nil
 }
 
 // write replaces the text of a file and keeps its mode.

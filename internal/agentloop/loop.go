@@ -32,6 +32,9 @@ type Options struct {
 	Retries int
 	// RetryWait is the wait before the first retry, which doubles each time; default 500 ms.
 	RetryWait time.Duration
+	// PictureBytes limits the pictures of a conversation in bytes as they are sent; default 20 MiB. The gateway allows 32 MiB
+	// for a whole request.
+	PictureBytes int
 	// Env is the environment of the tools.
 	Env []string
 	// NewID generates session ids.
@@ -91,6 +94,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.RetryWait <= 0 {
 		o.RetryWait = 500 * time.Millisecond
+	}
+	if o.PictureBytes <= 0 {
+		o.PictureBytes = 20 << 20
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -211,6 +217,7 @@ func (l *loop) addReminder(text string) error {
 // runCalls runs every call of an answer, one after the other. Each gets a result, even if the run is being stopped,
 // because a conversation with an unanswered call cannot be resumed.
 func (l *loop) runCalls(ctx context.Context, answer *anthropic.Message) (results []anthropic.ContentBlockParamUnion, calls int) {
+	shown := 0 // bytes of the pictures in the results
 	for _, b := range answer.Content {
 		if b.Type != "tool_use" {
 			continue
@@ -219,14 +226,16 @@ func (l *loop) runCalls(ctx context.Context, answer *anthropic.Message) (results
 		var r toolResult
 		switch {
 		case ctx.Err() != nil:
-			r = toolResult{interrupted, true}
+			r = toolResult{text: interrupted, failed: true}
 		case answer.StopReason == anthropic.StopReasonMaxTokens:
-			r = toolResult{"The call was cut off because the answer was too long. Do it in smaller pieces.", true}
+			r = toolResult{text: "The call was cut off because the answer was too long. Do it in smaller pieces.", failed: true}
 		default:
 			r = l.tools.run(ctx, b.Name, b.Input)
 		}
+		r = r.withinLimit(l.sess.pictureBytes()+shown, l.opt.PictureBytes)
+		shown += r.picture.encodedBytes()
 		l.out.print(wire.Line{Type: wire.TypeToolResult, ID: b.ID, Text: r.text, IsError: r.failed})
-		results = append(results, anthropic.NewToolResultBlock(b.ID, r.text, r.failed))
+		results = append(results, r.block(b.ID))
 	}
 	return results, calls
 }

@@ -29,6 +29,7 @@ type world struct {
 	work, home string
 	sim        *simmodel.Server
 	url        string
+	options    agentloop.Options // in addition to those of run
 }
 
 func newWorld(t *testing.T, turns ...simmodel.Turn) *world {
@@ -52,10 +53,10 @@ func (w *world) run(ctx context.Context, set wire.Settings, prompt string) ([]wi
 	w.t.Helper()
 	var out bytes.Buffer
 	n := 0
-	code := agentloop.Run(ctx, set, prompt, &out, agentloop.Options{
-		Retries: 2, RetryWait: time.Millisecond, Env: os.Environ(),
-		NewID: func() string { n++; return fmt.Sprintf("%08d-8f5e-4c39-9a44-1f2a3b4c5d6e", n) },
-	})
+	opt := w.options
+	opt.Retries, opt.RetryWait, opt.Env = 2, time.Millisecond, os.Environ()
+	opt.NewID = func() string { n++; return fmt.Sprintf("%08d-8f5e-4c39-9a44-1f2a3b4c5d6e", n) }
+	code := agentloop.Run(ctx, set, prompt, &out, opt)
 	var lines []wire.Line
 	for line := range bytes.Lines(out.Bytes()) {
 		var l wire.Line

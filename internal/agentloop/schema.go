@@ -61,7 +61,7 @@ func (s *answerSchema) validateAnswer(input json.RawMessage) toolResult {
 	if !s.accept(input) {
 		return refusedResult("The answer does not fit its schema: %s. Call this tool again.", s.wrong)
 	}
-	return toolResult{"The answer was accepted.", false}
+	return toolResult{text: "The answer was accepted."}
 }
 
 func (s *answerSchema) accept(input json.RawMessage) bool {

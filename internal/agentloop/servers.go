@@ -126,7 +126,7 @@ func (t *serverTool) run(ctx context.Context, input json.RawMessage) toolResult 
 	got, err := t.of.CallTool(timed, &mcp.CallToolParams{Name: t.remote, Arguments: input})
 	switch {
 	case ctx.Err() != nil:
-		return toolResult{interrupted, true}
+		return toolResult{text: interrupted, failed: true}
 	case err != nil:
 		return refusedResult("The tool failed: %v", err)
 	}
@@ -141,7 +141,7 @@ func (t *serverTool) run(ctx context.Context, input json.RawMessage) toolResult 
 			_, _ = out.Write([]byte("[content that is not text is omitted]"))
 		}
 	}
-	return toolResult{out.String(), got.IsError}
+	return toolResult{text: out.String(), failed: got.IsError}
 }
 
 // describe describes the tool to the model.

@@ -21,6 +21,8 @@ type session struct {
 	id       string
 	file     *os.File
 	messages []anthropic.MessageParam
+	starts   []int64 // where the line of each message begins in the file
+	size     int64   // of the file
 }
 
 // interrupted is the result of a tool call that was not completed.
@@ -112,7 +114,8 @@ func (s *session) read(data []byte) ([]byte, error) {
 		if m.Role != anthropic.MessageParamRoleUser && m.Role != anthropic.MessageParamRoleAssistant || len(m.Content) == 0 {
 			return nil, errors.New("it contains an invalid message")
 		}
-		s.messages = append(s.messages, m)
+		s.messages, s.starts = append(s.messages, m), append(s.starts, s.size)
+		s.size += int64(len(line))
 	}
 	return data, nil
 }
@@ -144,7 +147,8 @@ func (s *session) add(m anthropic.MessageParam) error {
 	if _, err := s.file.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("store a message: %w", err)
 	}
-	s.messages = append(s.messages, m)
+	s.messages, s.starts = append(s.messages, m), append(s.starts, s.size)
+	s.size += int64(len(line)) + 1
 	return nil
 }
 

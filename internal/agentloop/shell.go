@@ -37,7 +37,7 @@ type shellCall struct {
 // run runs a command until its end, its timeout or the end of ctx. In the latter two cases it kills the process group.
 func (s *shell) run(ctx context.Context, call shellCall) toolResult {
 	if call.Restart && call.Command == "" {
-		return toolResult{"Every command runs in its own shell; there is nothing to restart.", false}
+		return toolResult{text: "Every command runs in its own shell; there is nothing to restart."}
 	}
 	if strings.TrimSpace(call.Command) == "" {
 		return refusedResult("The command is empty.")
@@ -59,7 +59,7 @@ func (s *shell) run(ctx context.Context, call shellCall) toolResult {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return toolResult{strings.TrimLeft(text+"\n"+interrupted, "\n"), true}
+		return toolResult{text: strings.TrimLeft(text+"\n"+interrupted, "\n"), failed: true}
 	case timed.Err() != nil:
 		return refusedResult("The command was killed after %s.\n%s", limit, text)
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
@@ -69,7 +69,7 @@ func (s *shell) run(ctx context.Context, call shellCall) toolResult {
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a background process keeps the output open
 		return refusedResult("The command could not be run: %v", err)
 	}
-	return toolResult{text, false}
+	return toolResult{text: text}
 }
 
 // shellPath returns the path of bash, or of sh if there is no bash.

@@ -18,12 +18,13 @@ import (
 
 // toolResult is the result of a tool call, for the model.
 type toolResult struct {
-	text   string
-	failed bool
+	text    string
+	failed  bool
+	picture *picture // an image that it shows, or nil
 }
 
 func refusedResult(format string, args ...any) toolResult {
-	return toolResult{fmt.Sprintf(format, args...), true}
+	return toolResult{text: fmt.Sprintf(format, args...), failed: true}
 }
 
 // toolbox holds the tools of a run.
@@ -33,6 +34,7 @@ type toolbox struct {
 	judge   shellrules.Rules
 	shell   *shell
 	editor  *editor
+	viewer  *editor // of attachments, which are not changed; nil if there are none
 	schema  *answerSchema
 	servers *servers
 	denials []string
@@ -61,9 +63,16 @@ func newToolbox(ctx context.Context, set wire.Settings, env []string, schema *an
 	if t.editor, err = openEditor(dir, set.WorkDir); err != nil {
 		return nil, err
 	}
+	if set.Attachments != "" {
+		t.viewer, err = openViewer(set.Attachments)
+	}
 	t.shell = &shell{dir: dir, env: env}
-	if t.servers, err = startServers(ctx, set.MCP, dir, env); err != nil {
+	if err == nil {
+		t.servers, err = startServers(ctx, set.MCP, dir, env)
+	}
+	if err != nil {
 		t.editor.close()
+		t.viewer.close()
 		return nil, err
 	}
 	return t, nil
@@ -71,6 +80,7 @@ func newToolbox(ctx context.Context, set wire.Settings, env []string, schema *an
 
 func (t *toolbox) close() {
 	t.editor.close()
+	t.viewer.close()
 	t.servers.close()
 }
 
@@ -106,6 +116,14 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 	if name == wire.ToolView {
 		call.Command = "view"
 	}
+	return t.edit(call)
+}
+
+// edit executes a call of the editor.
+func (t *toolbox) edit(call editCall) toolResult {
+	if file, ok := t.attached(call); ok {
+		return t.viewAttached(call, file)
+	}
 	path, err := t.editor.relativePath(call.Path)
 	if err != nil {
 		return t.editorFailure(call, err)
@@ -121,7 +139,7 @@ func (t *toolbox) run(ctx context.Context, name string, input json.RawMessage) t
 	if err != nil {
 		return t.editorFailure(call, err)
 	}
-	return toolResult{text, false}
+	return toolResult{text: text}
 }
 
 // editorFailure returns the result of a failed editor call. A call for a file outside of the checkout counts as a
@@ -167,10 +185,10 @@ func (t *toolbox) describe() []anthropic.ToolUnionParam {
 				"timeout": num(fmt.Sprintf("Seconds until the command is killed; default %d, at most %d.", int(defaultTimeout.Seconds()), int(maxTimeout.Seconds()))),
 			}))
 		case wire.ToolEdit:
-			out = append(out, tool(n, editWords, []string{"command", "path"}, editProps()))
+			out = append(out, tool(n, editWords+t.viewerWords(), []string{"command", "path"}, editProps()))
 		case wire.ToolView:
 			p := editProps()
-			out = append(out, tool(n, viewWords, []string{"path"}, props{"path": p["path"], "view_range": p["view_range"]}))
+			out = append(out, tool(n, viewWords+t.viewerWords(), []string{"path"}, props{"path": p["path"], "view_range": p["view_range"]}))
 		}
 	}
 	for i := range t.servers.tools {

@@ -121,6 +121,113 @@ func TestEditorRejectsPipesAndBinaryFiles(t *testing.T) {
 	}
 }
 
+// TestViewer: attachments can be viewed, images of the known kinds as pictures, and not be changed. Nothing else next to the
+// checkout can be viewed, and nothing at all if the run has no attachments.
+func TestViewer(t *testing.T) {
+	t.Parallel()
+	const png = "\x89PNG\r\n\x1a\n"
+	files := map[string]string{
+		"a.png": png, "b": "\xff\xd8\xff\xe0", "c.gif": "GIF87a", "d.webp": "RIFF\x10\x00\x00\x00WEBPVP8 ", "e.log": "exit status 1\n",
+		"f.png": "not an image", "g.bmp": "BM\x00\xff\xfe", "h.png": png + strings.Repeat(".", 5<<20), "sub/i.png": png,
+	}
+	tests := map[string]struct {
+		path, call string // call is view unless it is set
+		want       string
+		media      string
+		failed     bool
+		denied     bool
+		without    bool // attachments
+	}{
+		"PNG":                  {path: "../attachments/a.png", want: "a.png: image/png, 8 bytes", media: "image/png"},
+		"JPEG":                 {path: "../attachments/b", want: "b: image/jpeg, 4 bytes", media: "image/jpeg"},
+		"GIF":                  {path: "../attachments/c.gif", want: "image/gif", media: "image/gif"},
+		"WebP":                 {path: "../attachments/d.webp", want: "image/webp", media: "image/webp"},
+		"absolute path":        {path: "ROOT/attachments/a.png", want: "image/png", media: "image/png"},
+		"below a directory":    {path: "../attachments/sub/i.png", want: "sub/i.png: image/png", media: "image/png"},
+		"text":                 {path: "../attachments/e.log", want: "     1\texit status 1"},
+		"text with a range":    {path: "../attachments/e.log", call: `,"view_range":[2,3]`, want: "no such lines"},
+		"claims to be a PNG":   {path: "../attachments/f.png", want: "     1\tnot an image"},
+		"another kind":         {path: "../attachments/g.bmp", want: "g.bmp is neither a text nor a PNG, JPEG, GIF or WebP image", failed: true},
+		"too large":            {path: "../attachments/h.png", want: "h.png has 5242888 bytes; a picture for the model may have at most 5242880", failed: true},
+		"missing":              {path: "../attachments/z.png", want: "no such file", failed: true},
+		"the directory":        {path: "../attachments", want: "a.png\nb\nc.gif\n"},
+		"out by a link":        {path: "../attachments/out.png", want: "leads out of the attachments", failed: true, denied: true},
+		"out by dots":          {path: "../attachments/../other.png", want: "not in the checkout", failed: true, denied: true},
+		"next to it":           {path: "../other.png", want: "not in the checkout", failed: true, denied: true},
+		"in the checkout":      {path: "a.png", want: "a.png is not a text file; use the shell", failed: true},
+		"create":               {path: "../attachments/new.png", call: `,"file_text":"x"`, want: "not in the checkout", failed: true, denied: true},
+		"denied by a rule":     {path: "../attachments/c.gif", call: "denied", want: "The rules of this run refuse", failed: true, denied: true},
+		"without attachments":  {path: "../attachments/a.png", want: "not in the checkout", failed: true, denied: true, without: true},
+		"with the view tool":   {path: "../attachments/a.png", call: wire.ToolView, want: "image/png", media: "image/png"},
+		"through the checkout": {path: "link/a.png", want: "leads out of the checkout", failed: true, denied: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			for name, text := range files {
+				writeFile(t, filepath.Join(root, "attachments", name), text)
+			}
+			for _, name := range []string{"other.png", "work/a.png"} {
+				writeFile(t, filepath.Join(root, name), png+"\xff")
+			}
+			for at, to := range map[string]string{"attachments/out.png": "../other.png", "work/link": "../attachments"} {
+				if err := os.Symlink(to, filepath.Join(root, at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set := wire.Settings{WorkDir: filepath.Join(root, "work"), Attachments: filepath.Join(root, "attachments")}
+			tool, command, more := wire.ToolEdit, "view", test.call
+			switch {
+			case test.without:
+				set.Attachments = ""
+			case test.call == "denied":
+				set.Deny, more = []string{"Read(**/c.gif)"}, ""
+			case test.call == wire.ToolView:
+				set.Tools, tool, more = []string{wire.ToolView}, wire.ToolView, ""
+			case strings.Contains(test.call, "file_text"):
+				command = "create"
+			}
+			tools, err := newToolbox(t.Context(), set, os.Environ(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tools.close()
+			if words := tools.describe()[len(tools.names)-1].OfTool.Description.Value; strings.Contains(words, set.WorkDir) || strings.Contains(words, "attachments in") == test.without {
+				t.Errorf("the tool is described as %q", words)
+			}
+			path := strings.ReplaceAll(test.path, "ROOT", root)
+			got := tools.run(t.Context(), tool, json.RawMessage(`{"command":"`+command+`","path":"`+path+`"`+more+`}`))
+			media := ""
+			if got.picture != nil {
+				media = got.picture.media
+			}
+			if got.failed != test.failed || media != test.media || !strings.Contains(got.text, test.want) || (len(tools.denials) > 0) != test.denied {
+				t.Errorf("got %q, failed %v, picture %q, denials %q; want %+v", got.text, got.failed, media, tools.denials, test)
+			}
+		})
+	}
+}
+
+// TestMissingAttachmentsAreAnError: a run whose attachments are gone does not start.
+func TestMissingAttachmentsAreAnError(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := newToolbox(t.Context(), wire.Settings{WorkDir: dir, Attachments: filepath.Join(dir, "none")}, nil, nil); err == nil || !strings.Contains(err.Error(), "open the attachments") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestShell(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -142,7 +249,7 @@ func TestShell(t *testing.T) {
 			t.Parallel()
 			s := &shell{dir: t.TempDir(), env: os.Environ()}
 			got := s.run(t.Context(), test.call)
-			if diff := cmp.Diff(toolResult{test.want, test.failed}, got, cmp.AllowUnexported(toolResult{})); diff != "" {
+			if diff := cmp.Diff(toolResult{text: test.want, failed: test.failed}, got, cmp.AllowUnexported(toolResult{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

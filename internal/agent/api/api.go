@@ -45,7 +45,7 @@ func (a *adapter) Command(s agent.Spec) (agent.Cmd, error) {
 		return agent.Cmd{}, fmt.Errorf("api command: %w", err)
 	}
 	settings, err := json.MarshalIndent(wire.Settings{
-		WorkDir: s.WorkDir, Home: s.Home, Model: s.Model, System: s.System,
+		WorkDir: s.WorkDir, Home: s.Home, Attachments: s.Attachments, Model: s.Model, System: s.System,
 		Resume: s.Resume, Session: s.Session, Shell: s.Shell, Deny: s.Deny, Schema: s.Schema, MCP: s.MCP,
 		MaxTurns: s.MaxTurns, BaseURL: s.BaseURL, Token: s.RunToken,
 	}, "", "  ")

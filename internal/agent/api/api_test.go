@@ -18,8 +18,8 @@ import (
 
 func fullSpec() agent.Spec {
 	return agent.Spec{
-		WorkDir: "/vm/work", Home: "/vm/home", RunDir: "/vm/run", Step: "plan", Model: "claude-opus-4-8", Prompt: "/do @this", System: "rules",
-		BaseURL: "http://127.0.0.1:9413/llm/anthropic", RunToken: "the-token", Session: "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e",
+		WorkDir: "/vm/work", Home: "/vm/home", RunDir: "/vm/run", Attachments: "/vm/attachments", Step: "plan", Model: "claude-opus-4-8", Prompt: "/do @this",
+		System: "rules", BaseURL: "http://127.0.0.1:9413/llm/anthropic", RunToken: "the-token", Session: "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e",
 		Shell: []string{"git", "npm run"}, Deny: []string{"Bash(git push:*)"}, MCP: json.RawMessage(`{"mcpServers":{}}`),
 	}
 }
@@ -52,7 +52,7 @@ func TestCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := wire.Settings{
-		WorkDir: "/vm/work", Home: "/vm/home", Model: "claude-opus-4-8", System: "rules", Session: fullSpec().Session,
+		WorkDir: "/vm/work", Home: "/vm/home", Attachments: "/vm/attachments", Model: "claude-opus-4-8", System: "rules", Session: fullSpec().Session,
 		BaseURL: fullSpec().BaseURL, Token: "the-token", Shell: fullSpec().Shell, Deny: fullSpec().Deny, MCP: got.MCP,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(got.MCP) == 0 {
@@ -75,6 +75,7 @@ func TestInvalidSpecIsRefused(t *testing.T) {
 		"a session of another way": func(s *agent.Spec) { s.Session = "../x" },
 		"no prompt":                func(s *agent.Spec) { s.Prompt = " " },
 		"a relative home":          func(s *agent.Spec) { s.Home = "home" },
+		"relative attachments":     func(s *agent.Spec) { s.Attachments = "attachments" },
 	} {
 		s := fullSpec()
 		change(&s)

@@ -21,6 +21,8 @@ func CheckSpec(s agent.Spec) error {
 		}
 	}
 	switch {
+	case s.Attachments != "" && !path.IsAbs(s.Attachments):
+		return fmt.Errorf("the directory of attachments %q is not absolute", s.Attachments)
 	case strings.TrimSpace(s.Prompt) == "":
 		return errors.New("the prompt is empty")
 	case strings.ContainsRune(s.Prompt, 0):

@@ -20,7 +20,10 @@ type Settings struct {
 	// WorkDir is the checkout, to which the editor is limited; Home contains the sessions.
 	WorkDir string `json:"work_dir"`
 	Home    string `json:"home"`
-	Model   string `json:"model"`
+	// Attachments is the directory of the files attached to the texts in the prompt; empty if there are none. The editor
+	// can view them, and shows images to the model.
+	Attachments string `json:"attachments,omitempty"`
+	Model       string `json:"model"`
 	// System is appended to the loop's own system prompt.
 	System string `json:"system,omitempty"`
 	// Resume is the session to continue, Session the id of a new one. With Fork, a copy of Resume continues as Session,

@@ -33,7 +33,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 	adapter, route := s.choose(t)
 	resume := resumable(t, ws.VM, adapter)
 	l.Adapter, l.Model, l.Resumed = route.Adapter, route.Model, resume != ""
-	prompt, err := s.prompt(ctx, w, ws, l)
+	prompt, attached, err := s.prompt(ctx, w, ws, l)
 	if err != nil {
 		return runner.Spec{}, fmt.Errorf("write the prompt: %w", err)
 	}
@@ -52,7 +52,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 		form = repairSchema(adapter.Capabilities(), t.Run.Kind)
 	}
 	cmd, err := adapter.Command(agent.Spec{
-		WorkDir: ws.Place.Dir, Home: ws.Place.Home, RunDir: runDir, Step: string(t.Run.Kind), Model: l.Model,
+		WorkDir: ws.Place.Dir, Home: ws.Place.Home, RunDir: runDir, Attachments: attached, Step: string(t.Run.Kind), Model: l.Model,
 		Prompt: prompt.User, System: prompt.System, Resume: resume, Session: session, Shell: callable(t.Settings), Deny: s.denied(t.Settings),
 		MaxTurns: turns, MaxUSD: s.maxUSD(t, l.Adapter), BaseURL: s.modelURL(ws.Place.BaseURL, l.Adapter), RunToken: ws.RunToken(),
 		MCP: toolServer(adapter, ws.Place, runDir), Schema: form,

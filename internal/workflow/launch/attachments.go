@@ -197,7 +197,7 @@ func (s *Steps) placeAttachments(ctx context.Context, w *step.Attempt, ws *works
 				w.Log.Warn().Err(err).Msg("failed to read a stored attachment")
 				p.Unread = reasonLost
 			} else {
-				p.Path = path.Join(path.Dir(ws.Place.Dir), "attachments", a.Name)
+				p.Path = path.Join(attachmentDir(ws), a.Name)
 				if err := ws.Put(ctx, p.Path, content); err != nil {
 					return nil, fmt.Errorf("put an attachment on the VM: %w", err)
 				}
@@ -206,6 +206,11 @@ func (s *Steps) placeAttachments(ctx context.Context, w *step.Attempt, ws *works
 		out = append(out, p)
 	}
 	return out, nil
+}
+
+// attachmentDir returns the directory of attachments on the VM, next to the checkout.
+func attachmentDir(ws *workspace.Workspace) string {
+	return path.Join(path.Dir(ws.Place.Dir), "attachments")
 }
 
 // archiveName returns a task's name in the archive.

@@ -1,6 +1,7 @@
 package launch_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/agent/registry"
+	"github.com/errand-bot/errand/internal/agentloop/wire"
 	"github.com/errand-bot/errand/internal/attachment"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow"
@@ -117,6 +120,42 @@ func TestConditionsHaveAttachments(t *testing.T) {
 	l := w.Launched()
 	if got := slices.Sorted(maps.Values(placed(w))); !slices.Equal(got, []string{png + "first", png + "second"}) || len(l.FrozenFiles) != 0 || len(l.Attachments) != 2 {
 		t.Errorf("placed %q, launch %+v", got, l)
+	}
+}
+
+// TestAgentIsToldOfAttachments: the settings of the agent name the directory of attachments if any file was placed there.
+func TestAgentIsToldOfAttachments(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		content string
+		want    bool
+	}{"an image": {png, true}, "an unread one": {"no image", false}, "none": {"", false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withAttachments(t)
+			agents, err := registry.New(registry.Config{Adapter: "api", Command: []string{"agent"}, Model: "m"})
+			workflowtest.Check(t, err)
+			w.Config.Agents = agents
+			w.Steps = workflow.New(w.Config)
+			if tc.content != "" {
+				setBody(w, "See ![a]("+attach(w, "ada", "a.png", tc.content)+").")
+			}
+			w.Launching(state.RunPreliminary)
+			w.Launched()
+			var set wire.Settings
+			for _, f := range w.Host.Started[0].Files {
+				if filepath.Base(f.Path) == "agent.json" {
+					workflowtest.Check(t, json.Unmarshal(f.Content, &set))
+				}
+			}
+			want := ""
+			if tc.want {
+				want = filepath.Join(filepath.Dir(w.Host.Dir), "attachments")
+			}
+			if set.WorkDir == "" || set.Attachments != want {
+				t.Errorf("checkout %q, attachments %q, want %q", set.WorkDir, set.Attachments, want)
+			}
+		})
 	}
 }
 

@@ -16,8 +16,11 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// prompt writes the agent's prompt. If no session is resumed, the prompt contains the conversation so far.
-func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch) (prompts.Prompt, error) {
+// prompt writes the agent's prompt, and returns the directory of attachments on the VM, empty if it lists none that can be
+// read. If no session is resumed, the prompt contains the conversation so far.
+func (s *Steps) prompt(
+	ctx context.Context, w *step.Attempt, ws *workspace.Workspace, l *state.Launch,
+) (p prompts.Prompt, attached string, err error) {
 	t := w.Task
 	d := prompts.Data{Task: s.promptTask(t, s.turnLimit(t, l)), Issue: s.promptIssue(t)}
 	d.Task.LargeFiles = ws.Place.LargeFiles
@@ -36,7 +39,7 @@ func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Works
 	if d.Plan != nil {
 		files, err := s.drift(ctx, w, approvedPlan(t), l.BaseSHA)
 		if err != nil {
-			return prompts.Prompt{}, err
+			return p, "", err
 		}
 		for _, f := range files {
 			d.Drift = append(d.Drift, prompts.Drift{Path: f.Path, Diff: f.Patch})
@@ -55,9 +58,11 @@ func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Works
 		d.Guidance = append(d.Guidance, prompts.Guidance{Path: g.Path, Text: g.Text, Cut: g.Cut})
 	}
 	if !l.IsRepair {
-		var err error
 		if d.Attachments, err = s.attachments(ctx, w, ws, l); err != nil {
-			return prompts.Prompt{}, err
+			return p, "", err
+		}
+		if slices.ContainsFunc(d.Attachments, func(a prompts.Attachment) bool { return a.Path != "" }) {
+			attached = attachmentDir(ws)
 		}
 	}
 	d.Resume = s.changed(ctx, w, ws, l)
@@ -65,7 +70,8 @@ func (s *Steps) prompt(ctx context.Context, w *step.Attempt, ws *workspace.Works
 	if l.IsRepair {
 		d.Repair, l.FeedbackIDs, l.Notes = promptRepair(t, adapter.Capabilities(), !l.Resumed), nil, nil
 	}
-	return prompts.Render(string(t.Run.Kind), d)
+	p, err = prompts.Render(string(t.Run.Kind), d)
+	return p, attached, err
 }
 
 func (s *Steps) promptTask(t *state.Task, turns int) prompts.Task {
