@@ -12,7 +12,7 @@ import (
 // FullSpec returns a Spec that uses every field.
 func FullSpec() agent.Spec {
 	return agent.Spec{
-		WorkDir: "/home/box/w", Home: "/home/box", RunDir: "/home/box/.errand/runs/r1", Step: "judge", Model: "claude-haiku-4-5",
+		WorkDir: "/home/box/w", Home: "/home/box", RunDir: "/home/box/.errand/runs/r1", Attachments: "/home/box/attachments", Step: "judge", Model: "claude-haiku-4-5",
 		Prompt: "errand-step: judge\nLook at @main.go", System: "Be exact.", Session: "0d5c1b8e-8f5e-4c39-9a44-1f2a3b4c5d6e",
 		Deny: []string{"Edit(.github/**)"}, Shell: []string{"git", "npm run"},
 		MCP: json.RawMessage(

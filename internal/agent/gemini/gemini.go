@@ -74,7 +74,7 @@ func (g *adapter) Command(s agent.Spec) (agent.Cmd, error) {
 	if err != nil {
 		return agent.Cmd{}, fmt.Errorf("gemini command: %w", err)
 	}
-	policy, err := policyFile(s.Deny)
+	policy, err := policyFile(s.Deny, s.Attachments)
 	if err != nil {
 		return agent.Cmd{}, fmt.Errorf("gemini command: %w", err)
 	}
@@ -136,6 +136,10 @@ func (g *adapter) settings(s agent.Spec) ([]byte, error) {
 		tools = append(tools, "mcp_"+name+"_*")
 	}
 	type section = map[string]any
+	folders := []string{} // that the tools can read in addition to the checkout
+	if s.Attachments != "" {
+		folders = append(folders, s.Attachments)
+	}
 	hooks := section{}
 	if s.Shell != nil { // the checkout's settings cannot override it, because they are hidden
 		hooks["BeforeTool"] = []section{{"matcher": "run_shell_command", "hooks": []section{
@@ -148,7 +152,7 @@ func (g *adapter) settings(s agent.Spec) ([]byte, error) {
 		"telemetry":   section{"enabled": false},
 		"general":     section{"enableAutoUpdate": false, "enableAutoUpdateNotification": false, "maxAttempts": attempts},
 		"model":       section{"maxSessionTurns": cmp.Or(s.MaxTurns, unlimitedTurns)},
-		"context":     section{"includeDirectoryTree": false},
+		"context":     section{"includeDirectoryTree": false, "includeDirectories": folders},
 		"tools":       section{"core": tools},
 		"hooksConfig": section{"enabled": s.Shell != nil},
 		"hooks":       hooks,

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 
@@ -11,11 +12,17 @@ import (
 // rulePattern matches a deny rule: a tool, and optionally its argument.
 var rulePattern = regexp.MustCompile(`^([A-Za-z_]+)(?:\((.+)\))?$`)
 
-// policyFile returns the policy file with the denied calls. Rules have the common form, such as Bash(git push:*) or
-// Edit(.github/**), or use the program's own tool names.
-func policyFile(deny []string) ([]byte, error) {
+// policyFile returns the policy file with the denied calls, and denies changes of attachments. Rules have the common form,
+// such as Bash(git push:*) or Edit(.github/**), or use the program's own tool names.
+func policyFile(deny []string, attachments string) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("# What this run may not call.\n")
+	if attachments != "" {
+		for _, tool := range toolsOf("Edit") {
+			fmt.Fprintf(&b, "\n[[rule]]\ntoolName = %s\nargsPattern = %s\ndecision = \"deny\"\npriority = 900\n",
+				cli.TOMLString(tool), cli.TOMLString(attachmentPattern(attachments)))
+		}
+	}
 	for _, rule := range deny {
 		m := rulePattern.FindStringSubmatch(rule)
 		if m == nil || strings.ContainsAny(rule, "\n\r\x00") {
@@ -53,6 +60,12 @@ func toolsOf(name string) []string {
 		return []string{"grep_search"}
 	}
 	return []string{name}
+}
+
+// attachmentPattern returns a pattern that finds a path of an attachment in a call's JSON arguments: an absolute path, or one
+// relative to the checkout, which is next to their directory.
+func attachmentPattern(dir string) string {
+	return `"file_path":"(?:` + regexp.QuoteMeta(dir) + `|[^"]*\.\./` + regexp.QuoteMeta(path.Base(dir)) + `)/`
 }
 
 // pathPattern returns a pattern that finds, in a call's JSON arguments, a path that matches the glob, relative to the
