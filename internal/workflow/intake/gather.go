@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/trust"
@@ -15,7 +17,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// Gather reads people's comments in review threads since errand's last answer there.
+// Gather reads people's comments in review threads that errand has not answered.
 func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	if w.Task.PR == nil {
 		return step.Done(), nil
@@ -45,21 +47,19 @@ func (s *Steps) Gather(ctx context.Context, w *step.Attempt) (event.Event, error
 	return event.Event{Payload: event.Gathered{Feedback: feedback}}, nil
 }
 
-// threadFeedback returns the comments in a thread after errand's last one there, by people with write
+// threadFeedback returns the comments in a thread that errand has not answered, by people with write
 // permission and by people and bots that are listed. A comment that somebody else edited counts only
 // if the editor does, too. If all of them are between people, there is no feedback.
 func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Thread, me forge.App, trusted map[int64]bool) (*state.Feedback, error) {
 	var last *forge.Comment
 	var words []string
 	addressed := addressedComments(th.Comments, me)
-	first := 0
+	answered := lastAnswered(th.Comments, me)
 	for i := range th.Comments {
-		if th.Comments[i].Author.ID == me.BotID {
-			first = i + 1
-		}
-	}
-	for i := first; i < len(th.Comments); i++ {
 		c := &th.Comments[i]
+		if c.ID <= answered || c.Author.ID == me.BotID {
+			continue
+		}
 		ok, err := s.heard(ctx, w, c.Author, trusted)
 		if err == nil && ok && c.Editor != nil {
 			ok, err = s.heard(ctx, w, *c.Editor, trusted)
@@ -84,6 +84,25 @@ func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Th
 		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: state.FeedbackThread, By: last.Author, At: last.CreatedAt,
 		Body: strings.Join(words, "\n\n"), Path: th.Path, Line: th.Line, Hunk: th.Hunk, Thread: th.TopID, OnPR: true,
 	}, nil
+}
+
+// lastAnswered returns the ID of the newest comment that errand has answered, 0 if there is none. The marker of an answer
+// names it: people may have written more while the agent worked.
+func lastAnswered(list []forge.Comment, me forge.App) (last int64) {
+	for _, c := range list {
+		if c.Author.ID != me.BotID {
+			continue
+		}
+		id := c.ID // without a readable marker, it answers all before it
+		key, _ := comment.FindMarker(c.Body)
+		if _, feedback, ok := strings.Cut(key, "-thread:"); ok {
+			if n, err := strconv.ParseInt(feedback[strings.LastIndexByte(feedback, ':')+1:], 10, 64); err == nil {
+				id = n
+			}
+		}
+		last = max(last, id)
+	}
+	return last
 }
 
 // addressedComments reports for each comment of a thread whether it is for errand. A comment that starts the thread is

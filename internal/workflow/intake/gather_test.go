@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
 )
@@ -58,5 +59,34 @@ func TestAddressedComments(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestLastAnswered: an answer by errand answers what the agent read, not what people wrote while it worked.
+func TestLastAnswered(t *testing.T) {
+	t.Parallel()
+	me := forge.App{Slug: "errand", BotID: 9}
+	ada, errand := state.Person{ID: 1, Login: "ada"}, state.Person{ID: 9, Bot: true}
+	answer := func(id int64, key string) forge.Comment {
+		return forge.Comment{ID: id, Author: errand, Body: "Done.\n\n" + comment.Marker(key)}
+	}
+	why, also := forge.Comment{ID: 11, Author: ada, Body: "Why?"}, forge.Comment{ID: 12, Author: ada, Body: "And why not?"}
+	for name, tt := range map[string]struct {
+		thread []forge.Comment
+		want   int64
+	}{
+		"no answer":                   {[]forge.Comment{why, also}, 0},
+		"an answer to all":            {[]forge.Comment{why, also, answer(13, "1.answer-1-thread:11:12")}, 12},
+		"written while it worked":     {[]forge.Comment{why, also, answer(13, "1.answer-1-thread:11:11")}, 11},
+		"answered in the next round":  {[]forge.Comment{why, also, answer(13, "1.answer-1-thread:11:11"), answer(14, "1.answer-2-thread:11:12")}, 12},
+		"another life":                {[]forge.Comment{why, answer(13, "2.answer-1-thread:11:11"), also}, 11},
+		"another comment by errand":   {[]forge.Comment{why, answer(13, "1.reply-status-11"), also}, 13},
+		"without a marker":            {[]forge.Comment{why, {ID: 13, Author: errand, Body: "Done."}, also}, 13},
+		"a person copied the marker":  {[]forge.Comment{why, {ID: 13, Author: ada, Body: comment.Marker("1.answer-1-thread:11:11")}}, 0},
+		"the marker is not by number": {[]forge.Comment{why, answer(13, "1.answer-1-thread:11:x")}, 13},
+	} {
+		if got := lastAnswered(tt.thread, me); got != tt.want {
+			t.Errorf("%s: got %d, want %d", name, got, tt.want)
+		}
 	}
 }
