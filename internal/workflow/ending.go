@@ -89,6 +89,8 @@ func (s *Steps) due(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	switch {
 	case what == state.DueClosed && w.Task.PR != nil:
 		return s.intake.Closed(ctx, w)
+	case what == state.DuePRClosed && w.Task.PR != nil:
+		return s.intake.PRClosed(ctx, w)
 	case what == state.DueDuplicate:
 		if w.Job.Args.Duplicate == state.DuplicateAnswer {
 			return s.publish.DeleteTwins(ctx, w, key)

@@ -148,6 +148,9 @@ func resumeReopened(c *change) {
 	if c.t.PR.State == state.PROpen {
 		reason = fmt.Sprintf("pull request #%d is open", c.t.PR.Number)
 	}
+	if closed := c.t.PR.ClosedAt.Truncate(time.Second); closed.Equal(eventTime(c).Truncate(time.Second)) { // perhaps it was closed later
+		c.scheduleDue(state.DuePRClosed, "", c.e.Now.Add(c.p.Gather))
+	}
 	storeReopened(c)
 	if head := of[event.PRReopened](c).Head; head != "" && head != c.t.Branch.Head { // it moved while nothing was done here
 		c.t.Branch.Head, c.t.Branch.Tree = head, ""

@@ -187,6 +187,14 @@ func TestLateClosing(t *testing.T) {
 			if l.task.Phase != c.want {
 				t.Errorf("got phase %s, want %s", l.task.Phase, c.want)
 			}
+			if l.task.Phase == state.PhasePRClosed {
+				l.do(opened(9))
+				l.do(closed(10))
+				l.do(opened(10))
+				if !slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args.Due == state.DuePRClosed }) {
+					t.Error("whether it is open is not checked, although it may have been closed later in the same second")
+				}
+			}
 		})
 	}
 }

@@ -199,3 +199,23 @@ func (s *Steps) Closed(ctx context.Context, w *step.Attempt) (event.Event, error
 	}
 	return event.Event{Via: event.ViaConfirmed, At: i.ClosedAt, Payload: event.IssueClosed{}}, nil
 }
+
+// PRClosed compares the pull request with the one that the task knows, a while after webhooks said that it was closed, or reopened:
+// they may have come in the wrong order. If they agree, the result is the job's own event.
+func (s *Steps) PRClosed(ctx context.Context, w *step.Attempt) (event.Event, error) {
+	known := w.Task.PR
+	pr, err := s.GitHub.PR(ctx, w.Repo, known.Number)
+	switch {
+	case err != nil && w.Job.Try() < 3:
+		return event.Event{}, fmt.Errorf("read the pull request: %w", err)
+	case err != nil:
+		w.Log.Warn().Err(err).Msg("failed to read whether the pull request is still closed")
+	case pr.Merged:
+		return event.Event{By: pr.MergedBy, At: pr.ClosedAt, Payload: event.PRClosed{Merged: true}}, nil
+	case pr.Open && known.State == state.PRClosed:
+		return event.Event{At: pr.UpdatedAt, Payload: event.PRReopened{Number: pr.Number, Head: pr.Head}}, nil
+	case !pr.Open && known.State == state.PROpen:
+		return event.Event{At: pr.ClosedAt, Payload: event.PRClosed{}}, nil
+	}
+	return event.Event{Payload: event.NewDue(w.Job.Args.Due, w.Job.Args.Key)}, nil
+}
