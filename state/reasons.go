@@ -59,8 +59,11 @@ const (
 	ReplyCommentEdited   = RejectedCommentEdited  // a comment was edited before it was read
 	ReplyEnded           = "ended"                // the task has ended; a message starts nothing
 	ReplyHowToApprove    = "how_to_approve"       // a comment such as "LGTM" approves nothing
-	ReplyRetryClosed     = "retry_closed"         // a canceled task does not continue while its issue is closed
+	ReplyRetryClosed     = "retry_closed"         // a task does not continue or begin again while its issue is closed
 )
+
+// EndIssueClosed is the reason of the end of a task whose issue was closed.
+const EndIssueClosed = "the issue was closed"
 
 // EndSaving is the reason of a comment of kind PostEnded that waits for the work of a canceled task to be saved.
 const EndSaving = "saving"

@@ -253,14 +253,22 @@ func (p post) howToGoOn() string {
 	pr := p.t.PR
 	switch {
 	case pr != nil && pr.State == state.PROpen:
-		return fmt.Sprintf("To continue with it, write %s or assign the issue again; %s begins again without it.", p.v.say("retry"), p.v.say("restart"))
+		return fmt.Sprintf("To continue with it, write %s or assign the issue again; %s begins again without it.", p.v.say("retry"), p.v.say("restart")) + openFirst(p.t)
 	case pr != nil && pr.State == state.PRClosed && p.v.Now.Before(pr.KeptUntil):
 		return fmt.Sprintf("To reopen the pull request and continue, write %s or assign the issue again before %s; %s begins again without it.",
 			p.v.say("retry"), p.v.clock(pr.KeptUntil), p.v.say("restart"))
 	case p.t.CanResume(p.v.Now):
-		return fmt.Sprintf("Until %s, %s %s; %s starts a new task.", p.v.clock(p.t.End.KeptUntil), p.v.say("retry"), p.effectOfRetry(), p.v.say("plan"))
+		return fmt.Sprintf("Until %s, %s %s; %s starts a new task.", p.v.clock(p.t.End.KeptUntil), p.v.say("retry"), p.effectOfRetry(), p.v.say("plan")) + openFirst(p.t)
 	}
-	return p.v.say("plan") + " on the issue starts a new task."
+	return p.v.say("plan") + " on the issue starts a new task." + openFirst(p.t)
+}
+
+// openFirst returns that the issue must be open for a new start if the task ended because it was closed.
+func openFirst(t *state.Task) string {
+	if t.End == nil || t.End.Reason != state.EndIssueClosed {
+		return ""
+	}
+	return " The issue has to be open for that."
 }
 
 // effectOfRetry describes what `retry` does with a canceled task that has no pull request.

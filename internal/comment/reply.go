@@ -98,7 +98,7 @@ func (p post) replyWords() string {
 	case state.ReplyCommentEdited:
 		return "A comment by " + name(p.By) + " was ignored: it was edited before it was read, and commands in edited comments are not read. Write the command in a new comment."
 	case state.ReplyRetryClosed:
-		return fmt.Sprintf("The task does not continue while its issue is closed. Reopen the issue, then write %s again.", v.say("retry"))
+		return "The task does not continue while its issue is closed. Reopen the issue, then write the command again."
 	case state.ReplyEnded:
 		if p.t.CanResume(v.Now) {
 			return fmt.Sprintf("This task has ended (%s). To continue it, write %s on the issue before %s. To start a new one, write %s there.",

@@ -116,7 +116,7 @@ func awaited(t *state.Task, v View) string {
 	case state.AwaitedEnd:
 		s := strings.TrimSpace("The task has ended. " + endText(t, v))
 		if t.CanResume(v.Now) {
-			s += " Until " + v.clock(t.End.KeptUntil) + ", " + v.say("retry") + " continues it."
+			s += " Until " + v.clock(t.End.KeptUntil) + ", " + v.say("retry") + " continues it." + openFirst(t)
 		} else if t.Phase == state.PhaseCancelled && t.CanContinuePR(v.Now) {
 			s += " Its pull request is " + string(t.PR.State) + ". " + post{t: t, v: v}.howToGoOn()
 		}

@@ -47,6 +47,9 @@ func isClass(name state.RunClass) func(*change) bool {
 // isOnIssue reports whether a comment was written on the issue, not on the pull request.
 func isOnIssue(c *change) bool { return c.e.Issue() != nil && !c.e.Comment().OnPR }
 
+// isIssueClosed reports whether the issue of a comment is closed.
+func isIssueClosed(c *change) bool { return c.e.Issue() != nil && c.e.Issue().Closed }
+
 // isIssueText reports whether a comment is the issue's own text.
 func isIssueText(c *change) bool { return c.e.Comment().InIssue }
 

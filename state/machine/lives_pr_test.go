@@ -130,6 +130,15 @@ func TestRestart(t *testing.T) {
 			if l.task.Gen != 1 {
 				t.Fatal("a person without write access restarted the task")
 			}
+			for _, onPR := range []bool{false, true} {
+				closed := order(writer, state.PermissionWrite, state.Order{Verb: state.VerbRestart})
+				said := event.Of[event.Commented](closed)
+				said.Comment.OnPR, said.Issue = onPR, &state.Issue{Closed: true}
+				closed.Payload = said
+				if l.do(closed); l.task.Gen != 1 || !l.hasReply(state.ReplyRetryClosed) || has(l.jobs, state.JobClosePR) {
+					t.Fatalf("the issue is closed: got life %d and jobs %v", l.task.Gen, kindsOf(l.jobs))
+				}
+			}
 			l.do(again)
 			l.want(state.PhaseQueued, state.JobStart, state.JobReact)
 			if l.task.Gen != 2 || l.task.PR != nil || l.task.Run != nil || len(l.task.Plans) != 0 || has(l.jobs, state.JobClosePR) != c.close {

@@ -174,7 +174,7 @@ func TestRetryOfCanceledTaskIsRefused(t *testing.T) {
 		"the work is gone":       {(*life).implementing, 25 * time.Hour, bug, state.ReplyNothingToRetry},
 		"the issue is closed":    {(*life).implementing, time.Hour, closed, state.ReplyRetryClosed},
 		"pull request":           {(*life).toPR, 300 * time.Hour, bug, ""},
-		"pull request, closed":   {(*life).toPR, time.Hour, closed, state.ReplyRetryClosed},
+		"pull request, closed":   {(*life).toPR, time.Hour, closed, ""},
 		"pull request of before": {func(l *life) { l.toPR(); l.do(event.Event{By: writer, Payload: event.PRClosed{}}) }, 15 * 24 * time.Hour, bug, state.ReplyNothingToRetry},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,6 +99,12 @@ var commandRows = []Row{
 		Doc: "the state in one paragraph, with a link to the status comment",
 	},
 	{
+		From: anyPhase, On: event.KindCommented, Verb: state.VerbRestart,
+		If: "the issue is closed", when: isIssueClosed,
+		To: same, do: reply(state.ReplyRetryClosed),
+		Doc: "a reply asks to reopen the issue first; the pull request stays open",
+	},
+	{
 		From: open, On: event.KindCommented, Verb: state.VerbRestart,
 		If: "not said before the task began", when: not(predatesTask),
 		To: []state.Phase{state.PhaseQueued}, do: restart,
@@ -214,7 +220,7 @@ var commandRows = []Row{
 	},
 	{
 		From: canceled, On: event.KindCommented, Verb: state.VerbRetry,
-		If: "the issue is closed", when: func(c *change) bool { return canRetry(c) && c.e.Issue() != nil && c.e.Issue().Closed },
+		If: "the issue is closed, and there is no pull request", when: all(canRetry, isIssueClosed, not(isAdoptable)),
 		To: same, do: reply(state.ReplyRetryClosed),
 		Doc: "a reply asks to reopen the issue first",
 	},

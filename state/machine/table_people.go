@@ -75,7 +75,7 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindIssueClosed,
-		To: []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel("the issue was closed") },
+		To: []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel(state.EndIssueClosed) },
 		Doc: "the task is canceled",
 	},
 	{

@@ -79,7 +79,7 @@ the task, if the editor has write access, but gives no other commands. Once an i
 An issue has at most one open pull request by errand. A new trigger after the end of a task continues its pull request if that is open, or was
 closed without a merge in the last 14 days: with its branch, plan, review rounds and costs so far, and the comments and reviews written
 meanwhile. ` + "`restart`" + ` begins again without it: errand closes the pull request with a link to the new work, and closes it again if somebody
-reopens it.
+reopens it. While the issue is closed, ` + "`restart`" + ` does nothing, and a reply says so.
 
 ## Closing a pull request
 

@@ -48,7 +48,27 @@ func (s *Steps) Vet(ctx context.Context, w *step.Attempt) (event.Event, error) {
 		if w.Task != nil {
 			base = w.Task.Branch.Base
 		}
-		return s.reread(ctx, repo, e, base)
+		if e, err = s.reread(ctx, repo, e, base); err != nil {
+			return event.Event{}, err
+		}
+		return s.noteClosedIssue(ctx, repo, e)
+	}
+	return e, nil
+}
+
+// noteClosedIssue adds to a `restart` on a pull request that the issue is closed: nothing can begin again then.
+func (s *Steps) noteClosedIssue(ctx context.Context, repo forge.Repo, e event.Event) (event.Event, error) {
+	p := event.Of[event.Commented](e)
+	if p.Issue != nil || !slices.ContainsFunc(p.Orders, func(o state.Order) bool { return o.Verb == state.VerbRestart }) {
+		return e, nil
+	}
+	i, err := s.GitHub.Issue(ctx, repo, e.Task.Issue)
+	if err != nil {
+		return event.Event{}, step.Retryable(fmt.Errorf("read the issue of @%s's command: %w", e.By.Login, err))
+	}
+	if i.Closed {
+		p.Issue = &state.Issue{Closed: true}
+		e.Payload = p
 	}
 	return e, nil
 }

@@ -231,3 +231,31 @@ func TestRunStartsAtTheBaseReadWithItsComment(t *testing.T) {
 		})
 	}
 }
+
+// TestVetReadsWhetherTheIssueIsOpen: nothing begins again on a closed issue, so a restart on the pull request must know.
+func TestVetReadsWhetherTheIssueIsOpen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		verb          state.Verb
+		close, closed bool
+	}{
+		"restart":                     {state.VerbRestart, false, false},
+		"restart on a closed issue":   {state.VerbRestart, true, true},
+		"a command that continues it": {state.VerbRetry, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			said, err := w.Ada.Comment(workflowtest.RepoName, 1, "@errand "+string(c.verb))
+			workflowtest.Check(t, err)
+			if c.close {
+				workflowtest.Check(t, w.Ada.Close(workflowtest.RepoName, 1, ""))
+			}
+			p := event.Commented{Comment: &state.Comment{ID: said.ID, Node: said.NodeID, Body: said.Body, OnPR: true, Mention: true}, Orders: []state.Order{{Verb: c.verb}}}
+			e := w.Do(state.JobVet, workflowtest.Vets(event.Event{Task: w.Task.Key, By: w.Person("ada"), Payload: p}))
+			if i := e.Issue(); e.Comment().Withdrawn != "" || (i != nil && i.Closed) != c.closed {
+				t.Errorf("got %+v, issue %+v", e.Comment(), i)
+			}
+		})
+	}
+}
