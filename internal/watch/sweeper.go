@@ -285,6 +285,11 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 			events = append(events, event.Event{By: pr.MergedBy, At: pr.ClosedAt, Payload: event.PRClosed{Merged: pr.Merged}})
 		}
 	}
+	reopened, err := s.reopenedPRs(ctx, t)
+	if err != nil {
+		return err
+	}
+	events = append(events, reopened...)
 	if i.Closed && (pull == nil || !pull.Merged) {
 		events = append(events, event.Event{At: i.ClosedAt, Payload: event.IssueClosed{}})
 	}
@@ -304,6 +309,26 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 		return err
 	}
 	return s.reportLostTick(ctx, t)
+}
+
+// reopenedPRs reports the replaced pull requests of a task that are open, so that they are closed again.
+func (s *Sweeper) reopenedPRs(ctx context.Context, t *state.Task) (events []event.Event, err error) {
+	for _, r := range t.Replaced {
+		if r.Number == 0 {
+			continue
+		}
+		pr, err := s.cfg.GitHub.PR(ctx, forge.RepoOf(t), r.Number)
+		if errors.Is(err, forge.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if pr.Open {
+			events = append(events, event.Event{At: pr.UpdatedAt, Payload: event.PRReopened{Number: pr.Number, Head: pr.Head}})
+		}
+	}
+	return events, nil
 }
 
 // isTransferred reports whether GitHub returned a different issue, because it redirects from a transferred issue to the new
