@@ -29,12 +29,17 @@ var (
 	usedAmounts = regexp.MustCompile(`: (?:it has (?:cost|used) )?\$?[\d.,]*\d(?: is spent| are used)?(?:, and the smallest useful answer may take \$?[\d.,]*\d)?`)
 	hintAmount  = regexp.MustCompile(` by (?:\$[\d.,]*\d|[\d,]*\d tokens)`)
 	otherAmount = regexp.MustCompile(`\$[\d.,]*\d`)
+	vmCost      = regexp.MustCompile(`\bVMs and images have cost [\d.]+ [A-Z]+ (today|this month); the limit is [\d.]+ [A-Z]+`)
 )
 
 // amounts returns a sentence by errand as comments on the task may show it: if they do not name costs, without the amounts of
-// sentences about caps.
+// sentences about caps and the cost of VMs.
 func amounts(t *state.Task, s string) string {
-	if showsMoney(t) || !strings.Contains(s, "cap of ") && !strings.Contains(s, "raise the cap") {
+	if showsMoney(t) {
+		return s
+	}
+	s = vmCost.ReplaceAllString(s, "the limit for the cost of VMs and images $1 is reached")
+	if !strings.Contains(s, "cap of ") && !strings.Contains(s, "raise the cap") {
 		return s
 	}
 	s = capAmount.ReplaceAllString(s, "cap")

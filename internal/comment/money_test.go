@@ -88,8 +88,10 @@ func TestAmountsAreLeftOut(t *testing.T) {
 	hidden := &state.Task{}
 	for from, want := range map[string]string{
 		"this month's cap of $500.00 for all tasks together is reached; a new month begins at 1 Dec 00:00 UTC": "this month's cap for all tasks together is reached; a new month begins at 1 Dec 00:00 UTC",
-		"the setup command `echo $1` failed":                           "the setup command `echo $1` failed",
-		"Something about a cap of sorts, namely $12,000.50, and so on": "Something about a cap of sorts, namely an amount, and so on",
+		"VMs and images have cost 4.99 EUR today; the limit is 5.00 EUR":                                       "the limit for the cost of VMs and images today is reached",
+		"VMs and images have cost 49.90 USD this month; the limit is 50.00 USD.":                               "the limit for the cost of VMs and images this month is reached.",
+		"the setup command `echo $1` failed":                                                                   "the setup command `echo $1` failed",
+		"Something about a cap of sorts, namely $12,000.50, and so on":                                         "Something about a cap of sorts, namely an amount, and so on",
 	} {
 		if got := amounts(hidden, from); got != want {
 			t.Errorf("%q became %q", from, got)
