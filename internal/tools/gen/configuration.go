@@ -77,9 +77,10 @@ Enterprise Server). errand still creates the commits as the App, so GitHub signs
 (its name contains DCO, sign-off or "Developer Certificate of Origin"), the status comment says which setting to use.
 
 A review round is answered in one review: an answer in every thread, and a summary that links each of them. A comment in a thread
-is for errand if it starts the thread, answers errand or a bot, mentions errand, or continues such a comment of the same person. Other replies are
-between people: errand does not answer them, and they start no round. After a round, errand requests another review from the people with write
-access whose last verdict is a request for changes. Threads are resolved by people, or by errand with ` + "`resolve: true`" + `.
+is for errand if it starts the thread, answers errand or a bot, mentions errand, or continues such a comment of the same person; thanks in
+between do not matter. Other replies are between people: errand does not answer them, and they start no round. After a round, errand requests
+another review from the people with write access whose last verdict is a request for changes. Threads are resolved by people, or by errand
+with ` + "`resolve: true`" + `.
 `
 
 // configuration returns docs/configuration.md.

@@ -108,19 +108,23 @@ func lastAnswered(list []forge.Comment, me forge.App) (last int64) {
 // addressedComments reports for each comment of a thread whether it is for errand. A comment that starts the thread is
 // for errand, and so are an answer to errand or to a bot, a comment that mentions errand, and what the same person adds
 // to one of these. Other replies are between people, unless errand started the thread. Thanks, and a comment that begins by
-// addressing somebody else, are never for errand.
+// addressing somebody else, are never for errand; what follows thanks is read as if they were not there.
 func addressedComments(list []forge.Comment, me forge.App) []bool {
 	out := make([]bool, len(list))
+	before := 0 // the comment before, except people's thanks
 	for i := range list {
 		c := &list[i]
+		if i > 0 && (list[i-1].Author.Bot || command.ClassifyRemark(list[i-1].Body, me.Slug) != state.RemarkThanks) {
+			before = i - 1
+		}
 		switch {
 		case c.Author.ID == me.BotID, isRemark(c.Body, me.Slug):
 		case i == 0, list[0].Author.ID == me.BotID, command.Mentions(c.Body, me.Slug):
 			out[i] = true
-		case list[i-1].Author.Bot, list[i-1].Author.ID == me.BotID:
+		case list[before].Author.Bot, list[before].Author.ID == me.BotID:
 			out[i] = true
 		default:
-			out[i] = out[i-1] && c.Author.ID != 0 && c.Author.ID == list[i-1].Author.ID
+			out[i] = out[before] && c.Author.ID != 0 && c.Author.ID == list[before].Author.ID
 		}
 	}
 	return out
