@@ -77,7 +77,8 @@ type RepoFile struct {
 // Comments decides what errand's comments show.
 type Comments struct {
 	// Money decides where comments name costs, caps and tokens: private (in private repositories only; the default), always
-	// or never. The operator's never cannot be changed. The pages show costs in any case.
+	// or never. The operator's never cannot be changed. When a repository becomes public, the status comments of open tasks
+	// change; other comments that were posted before stay as they are. The pages show costs in any case.
 	Money settings.MoneyMode `yaml:"money"`
 }
 
