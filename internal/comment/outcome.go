@@ -256,7 +256,7 @@ func (p post) howToGoOn() string {
 		return fmt.Sprintf("To continue with it, write %s or assign the issue again; %s begins again without it.", p.v.say("retry"), p.v.say("restart")) + openFirst(p.t)
 	case pr != nil && pr.State == state.PRClosed && p.v.Now.Before(pr.KeptUntil):
 		return fmt.Sprintf("To reopen the pull request and continue, write %s or assign the issue again before %s; %s begins again without it.",
-			p.v.say("retry"), p.v.clock(pr.KeptUntil), p.v.say("restart"))
+			p.v.say("retry"), p.v.clock(pr.KeptUntil), p.v.say("restart")) + openFirst(p.t)
 	case p.t.CanResume(p.v.Now):
 		return fmt.Sprintf("Until %s, %s %s; %s starts a new task.", p.v.clock(p.t.End.KeptUntil), p.v.say("retry"), p.effectOfRetry(), p.v.say("plan")) + openFirst(p.t)
 	}
@@ -274,11 +274,16 @@ func openFirst(t *state.Task) string {
 // effectOfRetry describes what `retry` does with a canceled task that has no pull request.
 func (p post) effectOfRetry() string {
 	t := p.t
-	switch phase := t.End.Phase; {
+	newest := t.NewestPlan()
+	switch phase, stale := t.End.Phase, newest != nil && newest.Stale != ""; {
 	case t.End.Saving:
 		return "continues from there, or begins this step again if the work cannot be saved"
+	case phase == state.PhaseAwaitingPublishApproval && stale:
+		return "shows the changes again, for approval"
 	case phase == state.PhaseAwaitingPublishApproval:
 		return "has the changes wait for approval again"
+	case phase.AwaitsPlan() && stale:
+		return "makes a new revision of the plan"
 	case phase.AwaitsPlan():
 		return "has the plan wait for approval again"
 	case phase == state.PhaseQueued:

@@ -77,6 +77,15 @@ func everything() map[string]said {
 		"ended_expired":       {with(expired), state.Post{Kind: state.PostEnded, By: writer}},
 		"ended_planning":      {with(canceledIn(state.PhasePlanning)), state.Post{Kind: state.PostEnded, By: writer}},
 		"ended_waiting":       {with(canceledIn(state.PhaseAwaitingPlanApproval)), state.Post{Kind: state.PostEnded, By: writer}},
+		"ended_stale": {with(func(t *state.Task) {
+			t.NewestPlan().Stale = state.StaleIssueChanged
+			canceledIn(state.PhaseAwaitingPlanApproval)(t)
+		}), state.Post{Kind: state.PostEnded, By: writer}},
+		"ended_stale_changes": {with(func(t *state.Task) {
+			toPublish(t)
+			t.NewestPlan().Stale = state.StaleEdited
+			canceledIn(state.PhaseAwaitingPublishApproval)(t)
+		}), state.Post{Kind: state.PostEnded, By: writer}},
 		"ended_to_publish":    {with(func(t *state.Task) { toPublish(t); canceledIn(state.PhaseAwaitingPublishApproval)(t) }), state.Post{Kind: state.PostEnded, By: writer}},
 		"ended_queued":        {with(canceledIn(state.PhaseQueued)), state.Post{Kind: state.PostEnded, By: writer}},
 		"reply/ended_kept":    {with(keptWork), state.Post{Kind: state.PostReply, Reason: state.ReplyEnded, By: writer}},
