@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/comment"
@@ -47,7 +48,7 @@ type GitHub interface {
 // comment is looked for before it is written again, and a younger twin is removed.
 func (s *Steps) Post(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	p := *w.Job.Post
-	if obsolete(w.Task, p) || isPosted(w) {
+	if obsolete(w, p) || isPosted(w) {
 		return s.postedBefore(ctx, w)
 	}
 	number, err := numberOf(w)
@@ -112,14 +113,15 @@ func numberOf(w *step.Attempt) (int, error) {
 }
 
 // obsolete reports whether a comment that is still to be posted is out of date, for example after an outage: a plan
-// that a newer one has replaced, a reminder of a plan that no longer waits for approval, or the end of a task that was continued
-// while its work was being saved.
-func obsolete(t *state.Task, p state.Post) bool {
+// that a newer one has replaced, a reminder of a plan that no longer waits for approval, or the end of a life of a task that has
+// begun another one.
+func obsolete(w *step.Attempt, p state.Post) bool {
+	t := w.Task
 	switch plan := t.PlanByHash(p.Hash); p.Kind {
 	case state.PostPlan:
 		return plan == nil || plan.Superseded
 	case state.PostEnded:
-		return p.Reason == state.EndSaving && !t.Ended()
+		return !t.Ended() || !strings.HasPrefix(w.Job.Key, fmt.Sprintf("%d.", t.Gen))
 	case state.PostReminder:
 		return plan == nil || plan.Superseded || !t.Phase.AwaitsApproval()
 	}
@@ -136,17 +138,21 @@ func isPosted(w *step.Attempt) bool {
 	return w.Job.Post.Kind == state.PostPlan && plan.Posted() && !w.Job.Attempted
 }
 
-// postedBefore looks for an obsolete plan that an earlier attempt may have posted, so that it can be minimized.
+// postedBefore looks for an obsolete comment that an earlier attempt may have posted: a plan is then minimized.
 func (s *Steps) postedBefore(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	p := *w.Job.Post
-	if !w.Job.Attempted || p.Kind != state.PostPlan {
+	if !w.Job.Attempted || p.Kind != state.PostPlan && p.Kind != state.PostEnded {
 		return step.Done(), nil
 	}
-	found, err := s.lookFor(ctx, w, w.Task.Key.Issue)
+	number, err := numberOf(w)
+	if err != nil {
+		return event.Event{}, err
+	}
+	found, err := s.lookFor(ctx, w, number)
 	if err != nil || len(found) == 0 {
 		return step.Done(), err
 	}
-	return posted(w, w.Task.Key.Issue, found[0], true), s.deleteTwins(ctx, w, found[1:])
+	return posted(w, number, found[0], true), s.deleteTwins(ctx, w, found[1:])
 }
 
 // restore restores the text of a plan's comment that somebody edited before the store knew of it.

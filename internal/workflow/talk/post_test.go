@@ -351,8 +351,9 @@ func TestPostOfAnEarlierLife(t *testing.T) {
 		j.Key, j.Post = "1.ended", &state.Post{Kind: state.PostEnded, OnPR: true}
 		j.Args.Number = number
 	}
+	w.Task.Phase = state.PhaseCancelled
 	w.Do(state.JobPost, ended)
-	w.Task.Gen, w.Task.PR = 2, nil
+	w.Task.Phase, w.Task.Gen, w.Task.PR = state.PhaseQueued, 2, nil
 	w.HoursPass()
 	e := w.Do(state.JobPost, ended, workflowtest.Again)
 	if on, issue := w.Ours(number), w.Ours(1); len(on) != 1 || len(issue) != 0 || event.Of[event.Posted](e).Comment.Number != number || !e.Searched() {
@@ -360,7 +361,7 @@ func TestPostOfAnEarlierLife(t *testing.T) {
 	}
 }
 
-// TestPostBeforeTheNextLife: the end of a task that was continued while its work was being saved is not posted, nor is anything twice.
+// TestPostBeforeTheNextLife: the end of a task that has begun another life is not posted, nor is anything twice.
 func TestPostBeforeTheNextLife(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -370,7 +371,8 @@ func TestPostBeforeTheNextLife(t *testing.T) {
 	}{
 		"canceled":              {func(t *state.Task) { t.Phase = state.PhaseCancelled }, state.Post{Kind: state.PostEnded, Reason: state.EndSaving}, 1},
 		"continued":             {func(t *state.Task) { t.Phase = state.PhaseImplementing }, state.Post{Kind: state.PostEnded, Reason: state.EndSaving}, 0},
-		"the work was saved":    {func(t *state.Task) { t.Phase = state.PhaseImplementing }, state.Post{Kind: state.PostEnded}, 1},
+		"the work was saved":    {func(t *state.Task) { t.Phase = state.PhaseImplementing }, state.Post{Kind: state.PostEnded}, 0},
+		"ended again":           {func(t *state.Task) { t.Phase, t.Gen = state.PhaseCancelled, 2 }, state.Post{Kind: state.PostEnded}, 0},
 		"by another job":        {func(t *state.Task) { t.Posted = []state.Posted{{Key: "1.post", ID: 9}} }, state.Post{Kind: state.PostEnded}, 0},
 		"a plan":                {func(t *state.Task) { t.Plans = []state.Plan{{Hash: "abcdef0123", Text: "Do it."}} }, state.Post{Kind: state.PostPlan, Hash: "abcdef0123"}, 1},
 		"a plan of life before": {func(t *state.Task) { t.Plans = []state.Plan{{Hash: "abcdef0123", Text: "Do it.", Comment: 9}} }, state.Post{Kind: state.PostPlan, Hash: "abcdef0123"}, 0},
