@@ -241,9 +241,15 @@ func launchNotes(t *state.Task) string {
 	return markdown.Line(strings.Join(last.Notes, ", "), 150)
 }
 
+// runs counts the runs that began. One that waits for a VM has not.
 func runs(t *state.Task) int {
-	n := len(t.Runs)
-	if t.Run != nil {
+	n := 0
+	for i := range t.Runs {
+		if !t.Runs[i].Started.IsZero() {
+			n++
+		}
+	}
+	if t.Run != nil && !t.Run.Started.IsZero() {
 		n++
 	}
 	return n
