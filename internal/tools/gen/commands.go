@@ -71,7 +71,7 @@ errand read them, for example while it was down, are not executed either, and a 
 ## Starting a task
 
 Assign the issue to the machine user in ` + "`trigger.assignee`" + `, add the label in ` + "`trigger.label`" + `, or write ` + "`@errand`" + ` in a
-comment or in the issue's own text. ` + "`base: NAME`" + ` in that text starts from another branch. Removing the assignment or the label cancels the task.
+comment or in the issue's own text. ` + "`base: NAME`" + ` in that text starts from another branch. Removing the assignment or the label that started the task cancels it.
 
 Commands in the text of a new issue count like those in a comment by the person who opened it. A later edit that adds a mention also starts
 the task, if the editor has write access, but gives no other commands. Once an issue has a task, or has had one, mentions in its text have no effect.
