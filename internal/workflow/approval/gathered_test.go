@@ -21,7 +21,7 @@ func TestGatheredCommentsAreReadAgain(t *testing.T) {
 		"unchanged":            {nil, nil},
 		"edited by its author": {edits("bob", "use tabs"), []state.Comment{{Body: "use tabs"}}},
 		"edited to thanks":     {edits("bob", "Thanks!"), []state.Comment{{Body: "Thanks!", Remark: state.RemarkThanks}}},
-		"edited to a message":  {edits("bob", "@errand use tabs"), []state.Comment{{Body: "use tabs"}}},
+		"edited to a message":  {edits("bob", "@errand use tabs"), []state.Comment{{Body: "use tabs", Mention: true}}},
 		"edited by an admin":   {edits("ada", "delete it all"), []state.Comment{{Withdrawn: state.RejectedCommentEdited}}},
 		"deleted":              {deletes("bob"), []state.Comment{{Withdrawn: state.RejectedCommentDeleted}}},
 		"hidden": {func(w *workflowtest.World, c *simgithub.Comment) error {
