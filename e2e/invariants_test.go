@@ -65,6 +65,9 @@ func (s *story) endedAreDone() []string {
 
 // boxesOwned: every sandbox belongs to a task.
 func (s *story) boxesOwned() []string {
+	if s.w.Cloud != nil {
+		return s.serversOwned()
+	}
 	entries, err := os.ReadDir(filepath.Join(s.dir, "data", "local", "boxes"))
 	if err != nil {
 		return []string{err.Error()}

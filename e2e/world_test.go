@@ -41,13 +41,14 @@ func quick() *server.Timing {
 }
 
 // world starts the simulators and errand: world [KEY=VALUE …] sets timings (keys of the configuration's section, and
-// fields of server.Timing as stage.SetTiming names them), kind=, subscription=, agent=codex (default: Claude Code) and
-// internet=registry (servers that VMs can reach through errand). The files repo/… are the first commit, errand.yml its
+// fields of server.Timing as stage.SetTiming names them), kind=, subscription=, agent=codex (default: Claude Code),
+// internet=registry (servers that VMs can reach through errand) and account=N (VMs are servers of the Hetzner simulator, whose
+// account may have N). The files repo/… are the first commit, errand.yml its
 // settings, config.yml additional configuration of the operator, agent.yml additions to its section agent, model.yaml
 // rules of the model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
-	times, pace, kind, paid, extra, options := timing(), quick(), "plain", "", "", s.hostile.options
+	times, pace, kind, paid, extra, account, options := timing(), quick(), "plain", "", "", "", s.hostile.options
 	standIn, adapter, model := "simagent", "claude", "claude-sonnet-5"
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")
@@ -56,6 +57,8 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 			kind = v
 		case "subscription":
 			paid = v
+		case "account":
+			account = v
 		case "agent":
 			if v != "codex" {
 				ts.Fatalf("unknown agent %q", v)
@@ -97,10 +100,14 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.MkdirAll(s.dir, 0o700))
 	s.log, err = os.Create(filepath.Join(s.dir, "errand.log"))
 	ts.Check(err)
-	s.w, err = demo.New(context.Background(), demo.Config{
+	cfg := demo.Config{
 		Dir: s.dir, BinDir: common.Bin, Agent: common.Agent(standIn), Adapter: adapter, Model: model, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, Timing: pace, AgentMore: agent,
 		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
-	})
+	}
+	if account != "" {
+		useCloud(ts, &cfg, account)
+	}
+	s.w, err = demo.New(context.Background(), cfg)
 	ts.Check(err)
 }
 

@@ -73,6 +73,7 @@ func (w *world) start() {
 	}
 	e := &errand{born: w.now, idle: -1, w: w, store: w.journal, follows: map[string]*watch.Following{}}
 	e.ctx, e.kill = context.WithCancel(context.Background())
+	w.machines.refused = time.Time{} // errand does not store it
 	now := func() time.Time { return w.now }
 	gh := api{hub: w.hub}
 	e.steps = workflow.New(workflow.Config{

@@ -19,6 +19,7 @@ import (
 	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // machines are the VMs and their runs. They survive errand's death, like real ones.
@@ -27,14 +28,19 @@ type machines struct {
 	w               *world
 	list            []*walkVM
 	full            time.Time // no VM is available until then
-	slots           int       // the maximum number of VMs
+	slots           int       // the maximum number of VMs that errand may create
+	account         int       // the provider's limit, 0 for none
+	refused         time.Time // when the provider last refused a VM because of it, as errand remembers it
+	intended        []vm.Row  // of VMs that it refused
 	runs            int
 	spends          int64 // true cost of all agents, in millionths of a dollar
 }
 
 type walkVM struct {
 	name, owner string
+	created     time.Time
 	ended       bool      // released, or lost
+	endedAt     time.Time // when it ended
 	deaf        time.Time // unreachable until then
 	deafSince   time.Time
 	given       string // why its work need not be kept
@@ -78,7 +84,7 @@ func (m *machines) Release(ctx context.Context, name string, _ state.VMEndReason
 
 // end ends a VM and its runs.
 func (o *walkVM) end(w *world) {
-	o.ended = true
+	o.ended, o.endedAt = true, w.now
 	for _, r := range o.runs {
 		if r.exit == nil {
 			w.meter(r, r.cost/2)

@@ -103,7 +103,7 @@ func (s savedHook) revive() *hook {
 }
 
 func (s savedMachine) revive() *walkVM {
-	o := &walkVM{name: s.Name, owner: s.Owner, ended: s.Ended, branch: s.Branch, root: s.Root, work: s.Work, blobs: s.Blobs, garbled: s.Garbled}
+	o := &walkVM{name: s.Name, owner: s.Owner, created: began(), ended: s.Ended, branch: s.Branch, root: s.Root, work: s.Work, blobs: s.Blobs, garbled: s.Garbled}
 	if o.blobs == nil {
 		o.blobs = map[string][]byte{}
 	}

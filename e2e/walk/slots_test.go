@@ -14,18 +14,32 @@ import (
 
 // The VMs as the fleet shares them out, and the promise that no task waits for a VM that another one keeps idle.
 
-// limit sets the number of VMs: one in every fourth walk, so that tasks compete.
+// limit sets the number of VMs: in every second walk there is one, so that tasks compete. In half of these the provider has
+// the limit, which errand only knows from refusals.
 func (m *machines) limit(lanes []state.Lane) {
-	if lanes[0] == state.LaneTalk {
+	switch lanes[0] {
+	case state.LaneTalk:
 		m.slots = 1
 		m.w.hit("one slot")
+	case state.LaneStatus:
+		m.account = 1
+		m.w.hit("account limit")
 	}
+}
+
+// room returns how many further VMs are possible.
+func (m *machines) room() int {
+	if m.account > 0 {
+		return m.account - m.alive()
+	}
+	return m.slots - m.alive()
 }
 
 // vms assigns VMs to tasks, as in internal/server.
 func (m *machines) vms() *taskvm.VMs {
 	return taskvm.New(taskvm.Config{
 		Fleet: m, Store: m.w.journal, Rows: m, Disconnect: func(string) {}, Provider: "memory", Log: m.w.log,
+		RefusedAt: func() time.Time { return m.refused },
 		Times:     func(context.Context) (vm.Times, error) { return vm.Times{}, nil },
 		BaseGroup: func(string) (string, bool) { return "", false },
 	})
@@ -35,6 +49,7 @@ func (m *machines) vms() *taskvm.VMs {
 func (m *machines) queue() *taskvm.Queue {
 	return taskvm.NewQueue(taskvm.QueueConfig{
 		Store: m.w.journal, Rows: m, VMs: m.slots, Provider: "memory", Now: func() time.Time { return m.w.now }, Log: m.w.log,
+		RefusedAt: func() time.Time { return m.refused },
 	})
 }
 
@@ -50,9 +65,36 @@ func (m *machines) List(context.Context) ([]vm.Row, error) {
 		if o.ended {
 			phase = vm.Gone
 		}
-		rows = append(rows, vm.Row{Name: o.name, Task: key, Phase: phase, Provider: "memory"})
+		rows = append(rows, vm.Row{Name: o.name, Task: key, Gen: o.gen(), Phase: phase, Provider: "memory", CreatedAt: o.created, EndedAt: o.endedAt})
 	}
-	return rows, nil
+	m.intended = slices.DeleteFunc(m.intended, func(r vm.Row) bool { // the reaper deletes those that no task needs
+		return !slices.ContainsFunc(m.w.tasks(), func(t *state.Task) bool { return t.Key == r.Task && t.IsQueuedForVM() })
+	})
+	return append(rows, m.intended...), nil
+}
+
+// gen returns the generation in the VM's name.
+func (o *walkVM) gen() int {
+	var issue, gen int
+	if _, err := fmt.Sscanf(o.name, "vm-%d-%d", &issue, &gen); err != nil {
+		panic(err)
+	}
+	return gen
+}
+
+// isIntended reports whether a VM was refused, and is still to be created.
+func (m *machines) isIntended(name string) bool {
+	return slices.ContainsFunc(m.intended, func(r vm.Row) bool { return r.Name == name })
+}
+
+// refuse keeps the row of a VM that the provider refuses because of the account's limit.
+func (m *machines) refuse(server fleet.VM, task state.TaskKey) error {
+	m.w.hit("refused by the account's limit")
+	m.refused = m.w.now
+	if !m.isIntended(server.Name) {
+		m.intended = append(m.intended, vm.Row{Name: server.Name, Task: task, Gen: server.Gen, Phase: vm.Intended, Provider: "memory", Since: m.w.now})
+	}
+	return &fleet.NoCapacityError{Reason: "the limit is reached", Cause: fleet.ErrQuota}
 }
 
 func (m *machines) Images(context.Context, time.Duration) ([]fleet.Image, error) { return nil, nil }
@@ -70,11 +112,15 @@ func (m *machines) Acquire(ctx context.Context, spec fleet.AcquireSpec) (server 
 				continue
 			case m.w.now.Before(m.full):
 				return &fleet.NoCapacityError{Reason: "the provider has none"}
-			case m.alive()+spec.Behind >= m.slots:
+			case !m.isIntended(server.Name) && m.alive()+len(m.intended)+spec.Behind >= m.slots:
 				m.w.hit("queued for a VM")
 				return &fleet.NoCapacityError{Reason: "all are in use", Cause: &vm.LimitError{Limit: vm.LimitVMs, Reason: "all VMs are in use"}}
+			case m.room() <= 0:
+				return m.refuse(server, spec.Task)
 			}
-			m.list = append(m.list, &walkVM{name: server.Name, owner: spec.Task.String(), blobs: map[string][]byte{}})
+			m.refused = time.Time{}
+			m.intended = slices.DeleteFunc(m.intended, func(r vm.Row) bool { return r.Name == server.Name })
+			m.list = append(m.list, &walkVM{name: server.Name, owner: spec.Task.String(), created: m.w.now, blobs: map[string][]byte{}})
 			return nil
 		}
 		return &fleet.NoCapacityError{Reason: "they end at once"}
@@ -114,7 +160,7 @@ func (m *model) checkQueue() {
 			w.fatalf("slots: task %s has waited for a VM since %s, but %s: %+v, jobs %v", waits.Key, sub(waits.Waiting.Since), what, waits.Waiting, w.jobsOf(waits))
 		}
 	}
-	if w.machines.alive() < w.machines.slots {
+	if w.machines.room() > 0 {
 		note("", freeLimit, "one is free")
 	}
 	for _, t := range w.tasks() {

@@ -130,7 +130,8 @@ func awaitedCondition(t *state.Task, v View) string {
 	w := t.Waiting
 	s := v.reason(amounts(t, w.Detail))
 	if w.Place > 0 {
-		return words.Ordinal(w.Place) + " in the queue for a VM. " + s + " The task starts automatically when a VM is free; tasks that wait for people give theirs up."
+		return words.Ordinal(w.Place) + " in the queue for a VM. " + markdown.Capitalize(s) +
+			" The task starts automatically when a VM is free; tasks that wait for people give theirs up."
 	}
 	if !w.Until.IsZero() {
 		s += " Next attempt: " + v.clock(w.Until) + "."

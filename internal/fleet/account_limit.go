@@ -17,9 +17,10 @@ const (
 type accountLimit struct {
 	*core
 
-	mu    sync.Mutex
-	alarm Alarm     // its Kind is empty if there is no alarm
-	last  time.Time // the last refusal
+	mu      sync.Mutex
+	alarm   Alarm     // its Kind is empty if there is no alarm
+	last    time.Time // the last refusal
+	refused time.Time // when the last order of a VM began, if it was refused; zero if it succeeded
 }
 
 // raiseAlarm raises the alarm after a refusal.
@@ -49,4 +50,19 @@ func (l *accountLimit) activeAlarm() (Alarm, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.alarm, l.alarm.Kind != "" && l.cfg.Now().Sub(l.last) < accountLimitDuration
+}
+
+// recordOrder records how an order of a VM ended: refused because of the limit, with the time at which it began, or
+// successful, with zero.
+func (l *accountLimit) recordOrder(refused time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused = refused
+}
+
+// refusedAt returns when the last order began that was refused because of the limit, or zero if an order has succeeded since.
+func (l *accountLimit) refusedAt() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refused
 }

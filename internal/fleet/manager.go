@@ -118,6 +118,10 @@ func (f *Fleet) Alarms() []Alarm {
 	return f.reaping.currentAlarms()
 }
 
+// AccountRefusedAt returns when the provider last refused to create a VM because of a limit of the account. It is zero if
+// it never did, or has created one since; a restart forgets it.
+func (f *Fleet) AccountRefusedAt() time.Time { return f.limit.refusedAt() }
+
 // Wipe deletes every VM of the deployment at the provider without updating rows, for the end of a demo or test after
 // the store is closed.
 func (f *Fleet) Wipe(ctx context.Context, why Reason) error {

@@ -99,6 +99,7 @@ func (o *orderer) placeOrder(ctx context.Context, row vm.Row, want Spec, spec Ac
 	if err != nil {
 		return VM{}, err
 	}
+	began := o.cfg.Now()
 	var not []string
 	var limit error
 	below := math.MaxInt // CPU limit
@@ -119,10 +120,14 @@ func (o *orderer) placeOrder(ctx context.Context, row vm.Row, want Spec, spec Ac
 			if err == nil && limit == nil {
 				o.limit.endAlarm()
 			}
+			if err == nil {
+				o.limit.recordOrder(time.Time{})
+			}
 			return vm, err
 		}
 	}
 	if limit != nil {
+		o.limit.recordOrder(began)
 		return VM{}, &NoCapacityError{Reason: "the provider's limit for this account is reached", Cause: limit}
 	}
 	return VM{}, noCandidateError(not, ErrNoCapacity)

@@ -88,6 +88,9 @@ func TestAccountLimit(t *testing.T) {
 			if list := told(); test.told != (len(list) == 1) || test.told && (!strings.Contains(list[0], "limits.vms") || !strings.Contains(list[0], "limit exceeded")) {
 				t.Errorf("got log %q", list)
 			}
+			if f.AccountRefusedAt().IsZero() == test.fails {
+				t.Errorf("the time of the refused order is %s", f.AccountRefusedAt())
+			}
 			c.pass(time.Hour)
 			if list := told(); len(list) != 0 {
 				t.Errorf("an hour later: got %q", list)
@@ -96,7 +99,8 @@ func TestAccountLimit(t *testing.T) {
 	}
 }
 
-// TestAccountLimitIsLifted: the alarm keeps its start and ends with the first order without a refusal.
+// TestAccountLimitIsLifted: the alarm keeps its start and ends with the first order without a refusal. Every refusal is known
+// by its time until then.
 func TestAccountLimitIsLifted(t *testing.T) {
 	t.Parallel()
 	f, s, c, _ := newShopFleet(t, nil)
@@ -104,8 +108,12 @@ func TestAccountLimitIsLifted(t *testing.T) {
 	get(t, f, fleet.AcquireSpec{Task: otherTask})
 	began := c.now()
 	for range 3 {
+		now := c.now()
 		if _, err := f.Acquire(t.Context(), fleet.AcquireSpec{Task: shopTask}); !errors.Is(err, fleet.ErrQuota) {
 			t.Fatal(err)
+		}
+		if at := f.AccountRefusedAt(); at.Before(now) || at.After(c.now()) {
+			t.Errorf("refused at %s, want %s", at, now)
 		}
 		if alarms := f.Alarms(); len(alarms) != 1 || alarms[0].Since.Sub(began) > time.Second {
 			t.Errorf("got alarms %+v", alarms)
@@ -118,7 +126,7 @@ func TestAccountLimitIsLifted(t *testing.T) {
 	}
 	s.most = 0
 	get(t, f, fleet.AcquireSpec{Task: shopTask})
-	if alarms := f.Alarms(); len(alarms) != 0 {
-		t.Errorf("got alarms %+v", alarms)
+	if alarms := f.Alarms(); len(alarms) != 0 || !f.AccountRefusedAt().IsZero() {
+		t.Errorf("got alarms %+v, refused at %s", alarms, f.AccountRefusedAt())
 	}
 }

@@ -162,22 +162,29 @@ func (s *Server) recordRequest(t *state.Task, r egress.Request) {
 // egressLog returns the name of a task in the log of requests to other hosts.
 func egressLog(k state.TaskKey) string { return fmt.Sprintf("%d-%d", k.Repo, k.Issue) }
 
-// makeWorkflow creates the steps and the queue that runs them.
-func (s *Server) makeWorkflow(context.Context) error {
+// taskVMs returns the configuration of the tasks' VMs, and what images their disks, if the provider can.
+func (s *Server) taskVMs() (taskvm.Config, workflow.Sleeper) {
 	vms := taskvm.Config{
 		Fleet:      s.fleet,
 		Store:      s.store,
 		Rows:       s.store.VMs,
 		Times:      s.store.VMs.Times,
+		RefusedAt:  s.fleet.AccountRefusedAt,
 		Disconnect: s.keeper.Forget,
 		Provider:   s.cfg.Provider,
 		BaseGroup:  func(string) (string, bool) { return "", false },
 		Log:        s.opts.Log,
 	}
-	var sleeper workflow.Sleeper
-	if _, ok := s.provider.(fleet.Imager); ok {
-		sleeper, vms.BaseGroup = taskvm.Disks{Imager: s.fleet}, s.cfg.Bake.Of
+	if _, ok := s.provider.(fleet.Imager); !ok {
+		return vms, nil
 	}
+	vms.BaseGroup = s.cfg.Bake.Of
+	return vms, taskvm.Disks{Imager: s.fleet}
+}
+
+// makeWorkflow creates the steps and the queue that runs them.
+func (s *Server) makeWorkflow(context.Context) error {
+	vms, sleeper := s.taskVMs()
 	attachments, err := attachment.New(s.cfg.GitHub.URL, s.opts.Transport)
 	if err != nil {
 		return err

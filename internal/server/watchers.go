@@ -45,15 +45,16 @@ func (s *Server) makeWatchers(context.Context) error {
 		Transcripts: s.transcript,
 	})
 	s.vmQueue = taskvm.NewQueue(taskvm.QueueConfig{
-		Store:    s.store,
-		Rows:     s.store.VMs,
-		VMs:      s.cfg.VMCaps().VMs,
-		Provider: s.cfg.Provider,
-		Now:      s.opts.Now,
-		Log:      s.opts.Log,
-		Every:    t.VMQueue,
-		Again:    5 * t.VMQueue,
-		Shown:    30 * t.VMQueue,
+		Store:     s.store,
+		Rows:      s.store.VMs,
+		VMs:       s.cfg.VMCaps().VMs,
+		Provider:  s.cfg.Provider,
+		RefusedAt: s.fleet.AccountRefusedAt,
+		Now:       s.opts.Now,
+		Log:       s.opts.Log,
+		Every:     t.VMQueue,
+		Again:     5 * t.VMQueue,
+		Shown:     30 * t.VMQueue,
 	})
 	s.summaries = summary.NewWriter(summary.Config{
 		Store:   s.store,

@@ -3,6 +3,7 @@ package taskvm
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -34,17 +35,21 @@ type QueueConfig struct {
 	// VMs is the maximum number of VMs at the same time; Provider is the provider's name in the configuration.
 	VMs      int
 	Provider string
-	Now      func() time.Time
-	Log      zerolog.Logger
-	Every    time.Duration // how often the queue is checked while a task waits in it (2 s)
-	Again    time.Duration // how long after a request it may be repeated (10 s)
+	// RefusedAt returns when the provider last refused a VM because of a limit of the account, zero if it has created one
+	// since; see fleet.Fleet.AccountRefusedAt.
+	RefusedAt func() time.Time
+	Now       func() time.Time
+	Log       zerolog.Logger
+	Every     time.Duration // how often the queue is checked while a task waits in it (2 s)
+	Again     time.Duration // how long after a request it may be repeated (10 s)
 	// Shown is the minimum time between two changes of the place that a task's status comment shows (1 min). It is longer if
 	// more than six tasks wait, because GitHub limits an App's edits per hour.
 	Shown time.Duration
 }
 
 // A Queue gives VMs to the tasks that wait for one, in the order in which they began to wait: it lets the next task try
-// again when a VM is free, and has the VM suspended that has been idle for longest if all are in use. It is for a single
+// again when a VM is free, and has the VM suspended that has been idle for longest if all are in use, or if the provider
+// refuses to create another one because of a limit of the account. It is for a single
 // goroutine. A restart loses nothing but the times of its last requests.
 type Queue struct {
 	cfg   QueueConfig
@@ -93,14 +98,18 @@ func (q *Queue) Step(ctx context.Context) (waits bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	queue := waiting(tasks, rows)
-	free := min(max(q.cfg.VMs-inUse(rows), 0), len(queue))
+	queue, refused := waiting(tasks, rows), q.cfg.RefusedAt()
+	free := min(max(q.cfg.VMs-inUse(rows, queue), 0), accountRoom(rows, q.cfg.Provider, refused), len(queue))
 	for _, t := range queue[:free] {
 		if err := q.retry(ctx, t.Key); err != nil {
 			return true, err
 		}
 	}
-	if err := q.suspend(ctx, idleVMs(tasks, rows, q.cfg.Provider), len(queue)-free); err != nil {
+	needed := len(queue) - free
+	if !refused.IsZero() {
+		needed -= beingDeleted(rows, q.cfg.Provider, q.cfg.Now())
+	}
+	if err := q.suspend(ctx, idleVMs(tasks, rows, q.cfg.Provider), needed); err != nil {
 		return true, err
 	}
 	return true, q.show(ctx, queue)
@@ -162,30 +171,62 @@ func (q *Queue) show(ctx context.Context, queue []state.TaskOverview) error {
 
 func isQueued(t state.TaskOverview) bool { return !t.Queued.IsZero() }
 
-// waiting returns the queue, without tasks whose VM is coming up.
+// waiting returns the queue, without tasks whose VM is coming up. A VM that is only intended may have been refused.
 func waiting(tasks []state.TaskOverview, rows []vm.Row) []state.TaskOverview {
 	queue := slices.DeleteFunc(slices.Clone(tasks), func(t state.TaskOverview) bool {
 		return !isQueued(t) || slices.ContainsFunc(rows, func(r vm.Row) bool {
-			return r.Task == t.Key && !r.Phase.Over() && r.Name != t.IdleVM // it may have an old one, too
+			return r.Task == t.Key && !r.Phase.Over() && r.Phase != vm.Intended && r.Name != t.IdleVM // it may have an old one, too
 		})
 	})
 	slices.SortStableFunc(queue, func(a, b state.TaskOverview) int { return a.Queued.Compare(b.Queued) })
 	return queue
 }
 
-// ahead returns how many tasks of the queue come before a task, which need not wait yet.
-func ahead(queue []state.TaskOverview, task state.TaskKey) int {
+// ahead returns the tasks of the queue that come before a task, which need not wait yet.
+func ahead(queue []state.TaskOverview, task state.TaskKey) []state.TaskOverview {
 	i := slices.IndexFunc(queue, func(t state.TaskOverview) bool { return t.Key == task })
 	if i < 0 {
-		return len(queue)
+		return queue
 	}
-	return i
+	return queue[:i]
 }
 
-// inUse returns the number of VMs that leave no room for others. A standby VM is deleted when somebody needs its place.
-func inUse(rows []vm.Row) (n int) {
+// inUse returns the number of VMs that leave no room for the queue. A standby VM is deleted when somebody needs its place,
+// and the intended VM of a task in the queue is the one that it waits for.
+func inUse(rows []vm.Row, queue []state.TaskOverview) (n int) {
 	for _, r := range rows {
-		if !r.Phase.Over() && (!r.Standby || r.Phase != vm.Parked) {
+		if !r.Phase.Over() && (!r.Standby || r.Phase != vm.Parked) && !isIntendedFor(r, queue) {
+			n++
+		}
+	}
+	return n
+}
+
+// isIntendedFor reports whether a VM is only intended, for one of the tasks.
+func isIntendedFor(r vm.Row, tasks []state.TaskOverview) bool {
+	return r.Phase == vm.Intended && slices.ContainsFunc(tasks, func(t state.TaskOverview) bool { return t.Key == r.Task })
+}
+
+// accountRoom returns how many VMs the limit of the provider's account leaves room for, as far as errand knows: after a
+// refusal, as many as have been deleted since. Other changes are noticed by the tasks' own retries.
+func accountRoom(rows []vm.Row, provider string, refused time.Time) int {
+	if refused.IsZero() {
+		return math.MaxInt
+	}
+	room := 0
+	for _, r := range rows {
+		if r.Provider == provider && r.Successor == "" && !r.CreatedAt.IsZero() && r.EndedAt.After(refused) {
+			room++
+		}
+	}
+	return room
+}
+
+// beingDeleted returns the number of VMs that soon leave room in the provider's account. A deletion that takes longer than
+// maxSave is not counted.
+func beingDeleted(rows []vm.Row, provider string, now time.Time) (n int) {
+	for _, r := range rows {
+		if r.Provider == provider && r.Phase.Over() && !r.CreatedAt.IsZero() && r.EndedAt.IsZero() && now.Sub(r.Since) < maxSave {
 			n++
 		}
 	}

@@ -25,6 +25,9 @@ type office struct {
 	events []string        // applied, as text
 	busy   map[string]bool // VMs that are needed although they seem idle: events for them have no effect
 	slots  int
+	// refused is when the provider last refused a VM because of the account's limit, and account that limit, 0 for none.
+	refused time.Time
+	account int
 }
 
 func at(minute int) time.Time {
@@ -62,16 +65,47 @@ func (o *office) Apply(_ context.Context, e event.Event, _ store.Ack) (store.App
 
 // launch gives the task a VM, or lets it wait, as the fleet does.
 func (o *office) launch(t *state.TaskOverview) bool {
-	if place := ahead(waiting(o.tasks, o.rows), t.Key); inUse(o.rows)+place >= o.slots {
+	s, err := o.vms(nil).findPlace(context.Background(), &state.Task{Key: t.Key})
+	if err != nil {
+		panic(err)
+	}
+	row := slices.IndexFunc(o.rows, func(r vm.Row) bool { return r.Task == t.Key && r.Phase == vm.Intended })
+	if row < 0 && inUse(o.rows, nil)+s.behind < o.slots && !s.mustWait {
+		row = len(o.rows)
+		o.rows = append(o.rows, vm.Row{Name: fmt.Sprintf("vm%d", row+1), Task: t.Key, Phase: vm.Intended, Provider: "local"})
+	}
+	if row < 0 || o.account > 0 && o.inAccount() >= o.account {
+		if row >= 0 {
+			o.refused = o.now
+		}
 		if !isQueued(*t) {
 			t.Queued = o.now
 		}
-		t.Place = place + 1
+		t.Place = s.place
 		return false
 	}
-	t.Queued, t.Place = time.Time{}, 0
-	o.rows = append(o.rows, vm.Row{Name: fmt.Sprintf("vm%d", len(o.rows)+1), Task: t.Key, Phase: vm.Busy, Provider: "local"})
+	t.Queued, t.Place, o.refused = time.Time{}, 0, time.Time{}
+	o.rows[row].Phase, o.rows[row].CreatedAt = vm.Busy, o.now
 	return true
+}
+
+// inAccount returns the number of VMs that the provider has.
+func (o *office) inAccount() (n int) {
+	for _, r := range o.rows {
+		if r.Phase != vm.Intended && r.EndedAt.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// confirm ends all deletions.
+func (o *office) confirm() {
+	for i := range o.rows {
+		if o.rows[i].Phase == vm.Deleting {
+			o.rows[i].Phase, o.rows[i].EndedAt = vm.Gone, o.now
+		}
+	}
 }
 
 // rest ends the run of a task, which then waits for people.
@@ -93,7 +127,7 @@ func (o *office) save() {
 		}
 		for j := range o.rows {
 			if o.rows[j].Name == t.IdleVM {
-				o.rows[j].Phase = vm.Deleting
+				o.rows[j].Phase, o.rows[j].Since = vm.Deleting, o.now
 			}
 		}
 		t.IdleVM, t.WantedAt, t.IdleSince = "", time.Time{}, time.Time{}
@@ -105,7 +139,9 @@ func (o *office) task(issue int) *state.TaskOverview {
 }
 
 func (o *office) queue() *Queue {
-	return NewQueue(QueueConfig{Store: o, Rows: o, VMs: o.slots, Provider: "local", Now: func() time.Time { return o.now }})
+	return NewQueue(QueueConfig{
+		Store: o, Rows: o, VMs: o.slots, Provider: "local", Now: func() time.Time { return o.now }, RefusedAt: func() time.Time { return o.refused },
+	})
 }
 
 func (o *office) step(t *testing.T, q *Queue) {
@@ -116,11 +152,22 @@ func (o *office) step(t *testing.T, q *Queue) {
 }
 
 // TestTasksWithOneSlotProgressInOrder: six tasks whose people answer each time share one VM. Every one gets it in turn, and
-// a task whose person answers is behind those that waited already.
+// a task whose person answers is behind those that waited already. It makes no difference whether errand or the provider
+// has the limit.
 func TestTasksWithOneSlotProgressInOrder(t *testing.T) {
 	t.Parallel()
+	for name, o := range map[string]*office{"errand's limit": {slots: 1}, "the account's limit": {slots: 9, account: 1}, "both": {slots: 3, account: 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			progressInOrder(t, o)
+		})
+	}
+}
+
+func progressInOrder(t *testing.T, o *office) {
+	t.Helper()
 	const tasks, rounds = 6, 3
-	o := &office{now: at(0), slots: 1}
+	o.now = at(0)
 	for n := range tasks {
 		o.tasks = append(o.tasks, state.TaskOverview{Key: key(n + 1)})
 	}
@@ -144,9 +191,13 @@ func TestTasksWithOneSlotProgressInOrder(t *testing.T) {
 		done := running()
 		runs = append(runs, done)
 		o.rest(done)
+		o.step(t, q) // finds out whether the provider creates more
 		o.step(t, q) // has its VM suspended
 		o.now = o.now.Add(time.Minute)
 		o.save()
+		o.step(t, q) // no other VM is needed
+		o.now = o.now.Add(time.Minute)
+		o.confirm()
 		o.launch(o.task(done)) // its person has answered
 		o.step(t, q)           // the next one gets the VM
 		o.now = o.now.Add(time.Minute)
@@ -264,28 +315,41 @@ func TestRequestsAreNotRepeatedAtOnce(t *testing.T) {
 }
 
 // cloud records the order of a VM.
-type cloud struct{ spec fleet.AcquireSpec }
+type cloud struct {
+	spec   fleet.AcquireSpec
+	orders int
+	err    error
+}
 
 func (c *cloud) Acquire(_ context.Context, spec fleet.AcquireSpec) (fleet.VM, error) {
 	c.spec = spec
-	return fleet.VM{Name: "vm"}, nil
+	c.orders++
+	return fleet.VM{Name: "vm"}, c.err
 }
 
 func (c *cloud) Release(context.Context, string, fleet.Reason) error { return nil }
 
 func (c *cloud) Images(context.Context, time.Duration) ([]fleet.Image, error) { return nil, nil }
 
-// TestNewcomersQueueUp: a task gets a VM after those that wait already, and they in their order.
+// vms returns the VMs of an office's tasks, ordered from c.
+func (o *office) vms(c *cloud) *VMs {
+	return New(Config{
+		Fleet: c, Store: o, Rows: o, Provider: "local", BaseGroup: func(string) (string, bool) { return "", false },
+		RefusedAt: func() time.Time { return o.refused },
+	})
+}
+
+// TestNewcomersQueueUp: a task gets a VM after those that wait already, and they in their order. Those whose VM is intended
+// have their slot.
 func TestNewcomersQueueUp(t *testing.T) {
 	t.Parallel()
 	o := &office{
-		tasks: []state.TaskOverview{{Key: key(1)}, {Key: key(2), Queued: at(3)}, {Key: key(3), Queued: at(1)}, {Key: key(4), Queued: at(2)}},
-		rows:  []vm.Row{{Name: "a", Task: key(4), Phase: vm.Booting}},
+		tasks: []state.TaskOverview{{Key: key(1)}, {Key: key(2), Queued: at(3)}, {Key: key(3), Queued: at(1)}, {Key: key(4), Queued: at(2)}, {Key: key(5), Queued: at(0)}},
+		rows:  []vm.Row{{Name: "a", Task: key(4), Phase: vm.Booting}, {Name: "b", Task: key(5), Phase: vm.Intended}},
 	}
-	for issue, want := range map[int]int{1: 2, 2: 1, 3: 0, 9: 2} { // the VM of #4 is coming up
+	for issue, want := range map[int]int{1: 2, 2: 1, 3: 0, 5: 0, 9: 2} { // the VM of #4 is coming up
 		c := &cloud{}
-		vms := New(Config{Fleet: c, Store: o, Rows: o, BaseGroup: func(string) (string, bool) { return "", false }})
-		if _, err := vms.Acquire(t.Context(), &state.Task{Key: key(issue)}); err != nil || c.spec.Behind != want {
+		if _, err := o.vms(c).Acquire(t.Context(), &state.Task{Key: key(issue)}); err != nil || c.spec.Behind != want {
 			t.Errorf("#%d: behind %d tasks (error %v), want %d", issue, c.spec.Behind, err, want)
 		}
 	}

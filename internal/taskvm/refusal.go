@@ -15,16 +15,23 @@ import (
 
 // refusal returns what an error of the fleet means for the task: workspace.ErrNoVM with the reason for people, workspace.ErrNoSnapshot, a
 // *vm.LimitError, or the error itself.
-func (v *VMs) refusal(ctx context.Context, t *state.Task, spec fleet.AcquireSpec, err error) error {
+// place is the task's place in the queue, if it has to wait there.
+func (v *VMs) refusal(ctx context.Context, t *state.Task, spec fleet.AcquireSpec, place int, err error) error {
 	var limit *vm.LimitError
 	var none *fleet.NoCapacityError
 	switch {
 	case spec.FromImage && errors.Is(err, fleet.ErrNotFound):
 		return fmt.Errorf("%w: %w", workspace.ErrNoSnapshot, err)
 	case errors.As(err, &limit) && limit.Limit == vm.LimitVMs:
-		return &workspace.QueuedError{Place: spec.Behind + 1, Reason: limit.Reason + v.holders(ctx, t)}
+		reason := limit.Reason
+		if by := v.holders(ctx, t); by != "" {
+			reason += ", by " + by
+		}
+		return &workspace.QueuedError{Place: place, Reason: reason}
 	case errors.As(err, &limit):
 		return limit
+	case errors.Is(err, fleet.ErrQuota):
+		return v.accountRefusal(ctx, t, place)
 	case errors.As(err, &none):
 		return fmt.Errorf("%w: %s. %s", workspace.ErrNoVM, none.Reason, none.Hint())
 	case errors.Is(err, fleet.ErrUnauthorized), errors.Is(err, fleet.ErrInvalid):
@@ -32,6 +39,15 @@ func (v *VMs) refusal(ctx context.Context, t *state.Task, spec fleet.AcquireSpec
 		return fmt.Errorf("%w: %s", workspace.ErrNoVM, configurationError(v.cfg.Provider, err))
 	}
 	return err
+}
+
+// accountRefusal lets the task wait in the queue because the provider's limit for the account is reached.
+func (v *VMs) accountRefusal(ctx context.Context, t *state.Task, place int) error {
+	reason := "the provider's limit for this account is reached"
+	if by := v.holders(ctx, t); by != "" {
+		reason += " (VMs are in use by " + by + ")"
+	}
+	return &workspace.QueuedError{Place: place, Reason: reason + ". The operator can request a higher limit, or lower `limits.vms` below it"}
 }
 
 // configurationError explains an error that only the operator can fix. The task waits until then.
@@ -72,8 +88,5 @@ func (v *VMs) holders(ctx context.Context, waiting *state.Task) string {
 	if elsewhere > 0 {
 		named = append(named, words.Many(elsewhere, "task")+" of other repositories")
 	}
-	if len(named) == 0 {
-		return ""
-	}
-	return ", by " + strings.Join(named, ", ")
+	return strings.Join(named, ", ")
 }

@@ -41,6 +41,8 @@ type Config struct {
 	Rows  Rows
 	// Times returns how long creating and imaging VMs took recently.
 	Times func(ctx context.Context) (vm.Times, error)
+	// RefusedAt returns when the provider last refused a VM because of a limit of the account; see fleet.Fleet.AccountRefusedAt.
+	RefusedAt func() time.Time
 	// Disconnect closes errand's connection to a VM that is no longer used.
 	Disconnect func(vm string)
 	// Provider is the provider's name in the configuration.
@@ -77,13 +79,17 @@ func (v *VMs) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 			return state.VM{}, err
 		}
 	}
-	var err error
-	if spec.Behind, err = v.tasksAhead(ctx, t); err != nil {
+	line, err := v.findPlace(ctx, t)
+	if err != nil {
 		return state.VM{}, err
 	}
+	if line.mustWait {
+		return state.VM{}, v.accountRefusal(ctx, t, line.place)
+	}
+	spec.Behind = line.behind
 	vm, err := v.cfg.Fleet.Acquire(ctx, spec)
 	if err != nil {
-		return state.VM{}, v.refusal(ctx, t, spec, err)
+		return state.VM{}, v.refusal(ctx, t, spec, line.place, err)
 	}
 	if t.VM != nil && t.VM.Name != vm.Name {
 		v.cfg.Disconnect(t.VM.Name)
@@ -94,20 +100,38 @@ func (v *VMs) Acquire(ctx context.Context, t *state.Task) (state.VM, error) {
 	}, nil
 }
 
-// tasksAhead returns the number of tasks that get a VM before this one.
-func (v *VMs) tasksAhead(ctx context.Context, t *state.Task) (int, error) {
+// standing is where a task stands in the queue for VMs.
+type standing struct {
+	place  int // from 1
+	behind int // the number of tasks that get a VM first and have none intended yet
+	// mustWait means that the provider refuses VMs because of a limit of the account, and that those that were deleted since
+	// are for the tasks ahead.
+	mustWait bool
+}
+
+// findPlace returns where the task stands in the queue, or would stand if it had to wait.
+func (v *VMs) findPlace(ctx context.Context, t *state.Task) (standing, error) {
 	tasks, err := v.cfg.Store.Overviews(ctx)
 	if err != nil {
-		return 0, err
+		return standing{}, err
 	}
 	if !slices.ContainsFunc(tasks, isQueued) {
-		return 0, nil
+		return standing{place: 1}, nil
 	}
 	rows, err := v.cfg.Rows.List(ctx)
 	if err != nil {
-		return 0, err
+		return standing{}, err
 	}
-	return ahead(waiting(tasks, rows), t.Key), nil
+	first := ahead(waiting(tasks, rows), t.Key)
+	s := standing{place: len(first) + 1}
+	for _, other := range first {
+		if !slices.ContainsFunc(rows, func(r vm.Row) bool { return isIntendedFor(r, []state.TaskOverview{other}) }) {
+			s.behind++
+		}
+	}
+	has := slices.ContainsFunc(rows, func(r vm.Row) bool { return r.Task == t.Key && !r.Phase.Over() && r.Gen >= generation(t) })
+	s.mustWait = !has && len(first) > 0 && len(first) >= accountRoom(rows, v.cfg.Provider, v.cfg.RefusedAt())
+	return s, nil
 }
 
 // imagingTime returns how long suspending the task's VM takes if its disk is imaged, which takes minutes; otherwise 0.
