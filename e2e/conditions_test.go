@@ -61,38 +61,34 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"packing":    packingNow,
 		"queued":     queued,
 
-		"all":      everyTask,
-		"runs":     runs,
-		"comments": func(o seen, want string) (string, bool) { return count(len(o.s.byBot(o.s.issue)), want) },
-		"comment":  func(o seen, want string) (string, bool) { return anyBody(o.s.byBot(o.s.issue), want) },
-		"times":    times,
-		"status":   statusText,
-		"pr-comment": func(o seen, want string) (string, bool) {
-			n, err := o.s.number("pr")
-			if err != nil {
-				return err.Error(), false
-			}
-			return anyBody(o.s.byBot(n), want)
-		},
-		"pr":        pullState,
-		"pulls":     openPulls,
-		"reviewers": reviewers,
-		"pr-body":   pullBody,
-		"commits":   pullCommits,
-		"answers":   threadAnswers,
-		"reviews":   ownReviews,
-		"resolved":  resolved,
-		"reaction":  reaction,
-		"reacted":   reacted,
-		"minimized": minimized,
-		"tree":      sameTree,
-		"gate":      gate,
-		"task":      func(o seen, want string) (string, bool) { return yesNo(o.t != nil, want) },
-		"logged":    logged,
-		"kept":      kept,
-		"made":      issuesMade,
-		"notes":     notes,
-		"watched":   watched,
+		"all":        everyTask,
+		"runs":       runs,
+		"comments":   func(o seen, want string) (string, bool) { return count(len(o.s.byBot(o.s.issue)), want) },
+		"posted":     func(o seen, want string) (string, bool) { return count(o.s.posted(o.s.issue), want) },
+		"comment":    func(o seen, want string) (string, bool) { return anyBody(o.s.byBot(o.s.issue), want) },
+		"times":      times,
+		"status":     statusText,
+		"pr-comment": pullComment,
+		"pr-posted":  pullPosted,
+		"pr":         pullState,
+		"pulls":      openPulls,
+		"reviewers":  reviewers,
+		"pr-body":    pullBody,
+		"commits":    pullCommits,
+		"answers":    threadAnswers,
+		"reviews":    ownReviews,
+		"resolved":   resolved,
+		"reaction":   reaction,
+		"reacted":    reacted,
+		"minimized":  minimized,
+		"tree":       sameTree,
+		"gate":       gate,
+		"task":       func(o seen, want string) (string, bool) { return yesNo(o.t != nil, want) },
+		"logged":     logged,
+		"kept":       kept,
+		"made":       issuesMade,
+		"notes":      notes,
+		"watched":    watched,
 	}
 }
 
@@ -200,8 +196,12 @@ func runs(o seen, want string) (string, bool) {
 	return count(got, n)
 }
 
-// count compares a number: N, or N+ for at least N.
+// count compares a number: N, N+ for at least N, or N- for at most N.
 func count(got int, want string) (string, bool) {
+	if most, ok := strings.CutSuffix(want, "-"); ok {
+		n, err := strconv.Atoi(most)
+		return strconv.Itoa(got), err == nil && got <= n
+	}
 	if low, ok := strings.CutSuffix(want, "+"); ok {
 		n, err := strconv.Atoi(low)
 		return strconv.Itoa(got), err == nil && got >= n

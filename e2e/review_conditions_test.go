@@ -56,3 +56,35 @@ func resolved(o seen, want string) (string, bool) {
 	}
 	return count(n, want)
 }
+
+// posted returns how many comments errand has posted on an issue or a pull request, including those that it deleted. A review
+// with its answers is none.
+func (s *story) posted(number int) int {
+	n := len(s.byBot(number))
+	if i := s.repo().Issues[number]; i != nil {
+		for _, e := range i.Events {
+			if e.Event == "comment_deleted" && e.Actor == s.w.GitHub.App().BotLogin {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// pullPosted=N counts the comments that errand has posted on the pull request; see posted.
+func pullPosted(o seen, want string) (string, bool) {
+	i := o.pull()
+	if i == nil {
+		return "no pull request", false
+	}
+	return count(o.s.posted(i.Number), want)
+}
+
+// pullComment=REGEXP matches the comments that errand has on the pull request.
+func pullComment(o seen, want string) (string, bool) {
+	i := o.pull()
+	if i == nil {
+		return "no pull request", false
+	}
+	return anyBody(o.s.byBot(i.Number), want)
+}
