@@ -167,7 +167,7 @@ func pauseForEdit(c *change) {
 		return // already reported
 	}
 	c.t.Frozen.Changed = &state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
-	c.t.Waiting = &state.Waiting{Kind: state.WaitEdit, Since: c.e.Now, Detail: fmt.Sprintf("@%s changed the issue; a person with write access has to comment `replan`", c.e.By.Login)}
+	c.t.Waiting = waitingForReplan(c.t.Frozen.Changed)
 	if p := c.t.NewestPlan(); p != nil && (c.t.Phase.AwaitsPlan() || c.t.ConsideredPlan() != nil) {
 		p.Stale = state.StaleIssueChanged
 	}

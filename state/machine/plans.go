@@ -77,11 +77,18 @@ func waitForVisibleText(c *change) {
 	waitFor(c, state.Waiting{Kind: state.WaitText, Since: c.e.Now, Detail: "no text of the issue is visible to the agent yet"})
 }
 
-// storeStartWhilePaused stores settings, context and branch, and keeps the pause.
+// storeStartWhilePaused stores settings, context and branch, and keeps the pause, also after an interruption.
 func storeStartWhilePaused(c *change) {
-	w := c.t.Waiting
 	c.storeStart(of[event.Started](c).Start)
-	c.t.Waiting = w
+	c.t.Waiting = waitingForReplan(c.t.Frozen.Changed)
+}
+
+// waitingForReplan returns what a task waits for after a user without write access has changed the issue.
+func waitingForReplan(changed *state.Frozen) *state.Waiting {
+	return &state.Waiting{
+		Kind: state.WaitEdit, Since: changed.At,
+		Detail: fmt.Sprintf("@%s changed the issue; a person with write access has to comment `replan`", changed.By.Login),
+	}
 }
 
 // waitFor stores a condition, other than an action by people, that the task waits for. Each detail is commented once.
