@@ -313,6 +313,7 @@ func (a api) InstallationRepos(ctx context.Context, _ int64) ([]state.Repo, erro
 }
 
 func (a api) OpenIssuesFor(ctx context.Context, _ forge.Repo, want forge.IssueFilter) ([]forge.Issue, error) {
+	a.w.model.endGlance()
 	return read(ctx, a, "list issues", func() (out []forge.Issue, err error) {
 		for n := 1; n <= a.last; n++ {
 			i := a.issues[n]

@@ -36,6 +36,8 @@ func acts() []act {
 		{"vouch", 2, vouch},
 		{"permission", 2, permission},
 		{"edit issue", 2, editIssue},
+		{"open with mention", 2, openMentioning},
+		{"mention in text", 1, mentionInText},
 		{"push", 2, push},
 		{"settings", 2, pushMain},
 		{"block", 1, block},
@@ -86,6 +88,8 @@ func actHelpfully(w *world) bool {
 		case t.Phase == state.PhasePROpen:
 			return merge(w)
 		case t.Waiting != nil && t.Waiting.Kind == state.WaitEdit:
+			w.model.triggered(i, by) // replan also accepts the text
+			w.model.triggers[len(w.model.triggers)-1].seen = true
 			w.say(by, i, "@errand replan")
 			return true
 		case t.Ended() && !i.closed && i.assigned && w.roll("anew", 3) == 2:

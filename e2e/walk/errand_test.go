@@ -98,7 +98,7 @@ func (w *world) start() {
 	e.inbox = handlers.NewInbox(w.journal, w.journal, mapper(w), w.log, now)
 	e.inbox.Applied = func() { e.nextPoll = earlier(e.nextPoll, w.now.Add(2*time.Second)) }
 	e.sweeper = watch.NewSweeper(watch.SweeperConfig{
-		Store: sweepStore{w.journal, w.model}, GitHub: gh, Inbox: sweepInbox{e.inbox, w.model}, Log: w.log, Now: now, BotID: botID, BotLogin: botLogin, Assignee: assignee, Label: label,
+		Store: sweepStore{w.journal, w.model}, GitHub: gh, Inbox: sweepInbox{e.inbox, w.model}, Log: w.log, Now: now, BotID: botID, BotLogin: botLogin, Slug: slug, Assignee: assignee, Label: label,
 	})
 	e.vmQueue = w.machines.queue()
 	e.nextTurn, e.nextPoll, e.nextHook, e.nextLook, e.rescue, e.followed = w.now, w.now, w.now, w.now, w.now.Add(10*time.Second), w.now

@@ -111,7 +111,7 @@ func (i *issue) json() *github.Issue {
 		state = "closed"
 	}
 	t := i.text()
-	out := &github.Issue{Number: p(i.number), NodeID: p(i.node), Title: p(t.title), Body: p(t.body), State: p(state), User: userJSON(i.author), UpdatedAt: stamp(t.at)}
+	out := &github.Issue{Number: p(i.number), NodeID: p(i.node), Title: p(t.title), Body: p(t.body), State: p(state), User: userJSON(i.author), CreatedAt: stamp(i.created), UpdatedAt: stamp(t.at)}
 	for _, l := range i.labels {
 		out.Labels = append(out.Labels, &github.Label{Name: p(l)})
 	}

@@ -195,7 +195,7 @@ func refusal(err error) *forge.Error {
 func isInsistedRead(kind state.JobKind, op string) bool {
 	switch kind {
 	case state.JobVet:
-		return op == "permission" || op == "read a comment again"
+		return op == "permission" || op == "read a comment again" || op == "read issue" // the last one for a mention in its text
 	case state.JobApprove:
 		return op == "permission" || op == "read plan"
 	}

@@ -47,14 +47,7 @@ func (w *world) text() string {
 }
 
 func (w *world) open(by *account) *issue {
-	h := w.hub
-	h.last++
-	i := &issue{number: h.last, node: fmt.Sprintf("I_%d", h.last), author: by, created: h.clock()}
-	i.texts = []text{{title: "Mend the slug", body: w.text(), by: by, at: h.clock()}}
-	h.issues[i.number] = i
-	h.onIssue(i, by, "opened", nil)
-	w.note("@%s opens #%d", by.Login, i.number)
-	return i
+	return w.openWith(by, w.text())
 }
 
 func openIssue(w *world) bool {

@@ -49,11 +49,14 @@ type trigger struct {
 	on      *issue
 	by      *account
 	at      time.Time
-	used    bool // it started a life
-	dropped bool // it was withdrawn, or the task was already active
-	able    bool // by had write access then
-	seen    bool // people can see errand's reaction
-	retries bool // it continues a canceled task, if it may
+	used    bool      // it started a life
+	dropped bool      // it was withdrawn, or the task was already active
+	able    bool      // by had write access then
+	seen    bool      // people can see errand's reaction
+	retries bool      // it continues a canceled task, if it may
+	inText  bool      // it is a mention in the text of the issue
+	lost    bool      // its webhook was lost permanently, so that only a sweep finds it
+	removed time.Time // when an edit removed the mention
 }
 
 // yes is a person's approval in any form.

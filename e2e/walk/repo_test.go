@@ -21,13 +21,11 @@ func editIssue(w *world) bool {
 	if i == nil || !by.canWrite() && by != i.author || by.Bot {
 		return false
 	}
-	next := text{title: i.text().title, body: w.text(), by: by, at: w.hub.clock()}
+	body := w.text()
 	if len(i.texts) > 1 && w.roll("back", 3) == 2 {
-		next.body = i.texts[len(i.texts)-2].body
+		body = i.texts[len(i.texts)-2].body
 	}
-	i.texts = append(i.texts, next)
-	w.note("@%s edits #%d: %s", by.Login, i.number, next.body)
-	w.hub.onIssue(i, by, "edited", func(e *github.IssuesEvent) { e.Changes = &github.EditChange{Body: &github.EditBody{From: p("x")}} })
+	w.reword(i, by, body)
 	return true
 }
 

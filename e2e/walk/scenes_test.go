@@ -29,6 +29,8 @@ func scenes() []act {
 		{"cancel and retry", 1, cancelAndRetry},
 		{"old pull reopened", 1, oldPullReopened},
 		{"opening lost", 1, openingLost},
+		{"rush", 1, rush},
+		{"mention removed", 1, removedMention},
 	}
 }
 

@@ -156,7 +156,7 @@ func (m *model) checkQueue() {
 		}
 		kept[name] = since
 		since = later(later(since, w.trouble), w.errand.born)
-		if w.errand.up() && w.now.After(since.Add(limit+3*w.coarse)) {
+		if w.errand.up() && w.now.After(since.Add(limit+3*w.interval())) {
 			w.fatalf("slots: task %s has waited for a VM since %s, but %s: %+v, jobs %v", waits.Key, sub(waits.Waiting.Since), what, waits.Waiting, w.jobsOf(waits))
 		}
 	}
@@ -174,4 +174,18 @@ func (m *model) checkQueue() {
 		}
 	}
 	m.kept = kept
+}
+
+// coarseSpan is a span of time that has ended, with the interval of watchers in it.
+type coarseSpan struct {
+	interval time.Duration
+	at       time.Time
+}
+
+// interval returns the interval of watchers: that of a long span until they have run once more after its end.
+func (w *world) interval() time.Duration {
+	if w.now.Before(w.ended.at.Add(2 * time.Minute)) {
+		return max(w.coarse, w.ended.interval)
+	}
+	return w.coarse
 }

@@ -97,7 +97,7 @@ func (m *model) checkBegin(t *state.Task, before *life) {
 		if g.on.number != t.Key.Issue || g.used || !g.by.mightSince(g.at) || g.by.Bot {
 			continue
 		}
-		if before != nil && g.at.Truncate(time.Second).Before(before.over()) {
+		if before != nil && g.at.Truncate(time.Second).Before(before.over()) || g.isRemoved(t.History[0].At) {
 			continue
 		}
 		by = g

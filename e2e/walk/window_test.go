@@ -151,6 +151,13 @@ func (m *model) failed() {
 	clear(s.cur.listed) // finished reads are already counted
 }
 
+// endGlance ends the comparison of tasks: the sweep goes on to issues without a task.
+func (m *model) endGlance() {
+	if m.sweeping() != nil {
+		m.glanced(nil)
+	}
+}
+
 // glanced ends the comparison of one task, and begins the next.
 func (m *model) glanced(next *glance) {
 	if g := m.sweep.cur; g != nil && !g.failed && m.w.errand.up() {

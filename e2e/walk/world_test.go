@@ -67,6 +67,7 @@ type world struct {
 	plant     plant
 	lag       time.Duration // after which GitHub's lists show a comment
 	coarse    time.Duration // the interval of watchers in a long span
+	ended     coarseSpan    // the span before this one
 	inStep    time.Time     // when the current step began
 	nested    int
 	plans     int
@@ -318,6 +319,7 @@ func (w *world) pass(d time.Duration) {
 		w.now = until
 	}
 	w.happen()
+	w.ended = coarseSpan{w.coarse, w.now}
 	w.coarse = 0
 	w.errand.endCoarseSpan()
 }
