@@ -217,6 +217,13 @@ func foldEndedLife(c *change, old *state.Task) {
 	}
 }
 
+// enqueueMinimize folds a revision that no longer counts on GitHub.
+func enqueueMinimize(c *change, p *state.Plan) {
+	j := c.job(state.JobMinimize, state.LaneTalk, "minimise-"+p.Short())
+	j.Args.Node = p.CommentNode
+	c.enqueue(j)
+}
+
 // adopt begins the next life, which continues the pull request of the ended one.
 func adopt(c *change) {
 	t := nextLife(c)

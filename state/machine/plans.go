@@ -222,13 +222,6 @@ func keepInDiscussion(c *change) {
 	addToDiscussion(c, state.DiscussionComment{ID: m.ID, By: c.e.By, At: m.At, Body: m.Body})
 }
 
-// enqueueMinimize folds a revision that no longer counts on GitHub.
-func enqueueMinimize(c *change, p *state.Plan) {
-	j := c.job(state.JobMinimize, state.LaneTalk, "minimise-"+p.Short())
-	j.Args.Node = p.CommentNode
-	c.enqueue(j)
-}
-
 // reviseBeforePosting starts a newer revision before the one that just ended is posted.
 func reviseBeforePosting(c *change) {
 	run, kind, attempt := c.t.Run.ID, c.t.Run.Kind, c.t.Run.Attempt
