@@ -92,7 +92,7 @@ func (m *model) reads(number int) {
 	for _, c := range m.conversations(number) {
 		s.cur.newest[c] = m.newest(c)
 	}
-	if number != s.cur.issue {
+	if number != s.cur.issue && m.isFollowed(number) { // a replaced pull request is only looked at
 		s.cur.pull = number
 	}
 }
