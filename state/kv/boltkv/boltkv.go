@@ -5,7 +5,7 @@
 // The file is locked while it is open.
 //
 // Start with Open, then writer.go for the group commit and settle.go for failing disks. Compact and Backup are in
-// maintain.go.
+// maintain.go, Check and CheckFile in check.go.
 package boltkv
 
 import (

@@ -7,10 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/state/kv"
@@ -36,43 +34,6 @@ func (d *DB) Usage(ctx context.Context) (Usage, error) {
 		return nil
 	})
 	return u, closedError(err)
-}
-
-// Check verifies the structure of the whole file, of a consistent state of it, while the database stays in use. It reads
-// every page, and returns the first problem.
-func (d *DB) Check(ctx context.Context) error {
-	return closedError(d.bolt.View(func(tx *bbolt.Tx) error { return checkPages(ctx, tx) }))
-}
-
-// CheckFile is Check for a file that no process has open. It changes nothing. The error is ErrLocked if a process has it open.
-func CheckFile(ctx context.Context, path string) error {
-	bolt, err := bbolt.Open(path, fileMode, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true, Timeout: checkWait})
-	if errors.Is(err, berrors.ErrTimeout) {
-		return ErrLocked
-	}
-	if err != nil {
-		return err
-	}
-	err = bolt.View(func(tx *bbolt.Tx) error { return checkPages(ctx, tx) })
-	return errors.Join(err, bolt.Close())
-}
-
-// checkWait is how long CheckFile waits for the lock of the file.
-const checkWait = 2 * time.Second
-
-// checkPages returns the first problem that bbolt finds. It reads on until bbolt has finished, even if ctx ends, because the
-// goroutine that finds problems uses the transaction.
-func checkPages(ctx context.Context, tx *bbolt.Tx) error {
-	var first error
-	for err := range tx.Check() {
-		if first == nil {
-			first = err
-		}
-	}
-	if first == nil {
-		return ctx.Err()
-	}
-	return first
 }
 
 // Backup writes a consistent copy of the file to w while the database stays in use. Open can open the copy.
