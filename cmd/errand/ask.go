@@ -30,9 +30,23 @@ type answer struct {
 // text returns the answer without surrounding white space.
 func (a answer) text() string { return strings.TrimSpace(string(a.body)) }
 
-// unexpected returns the error for an answer that the command does not expect.
+// unexpected returns the error for an answer that the command does not expect, with the beginning of its text: perhaps it is
+// another program's page.
 func (a answer) unexpected() error {
-	return fmt.Errorf("errand at %s answered %d %s: %s", a.address, a.status, http.StatusText(a.status), a.text())
+	text := []rune(oneLine(a.text()))
+	if len(text) > maxQuoted {
+		text = append(text[:maxQuoted], '…')
+	}
+	return fmt.Errorf("errand at %s answered %d %s: %s", a.address, a.status, http.StatusText(a.status), string(text))
+}
+
+// maxQuoted is how much of an unexpected answer is quoted, in characters.
+const maxQuoted = 200
+
+// direct makes requests to errand's address only: the token is sent to no proxy, and no redirect is followed.
+var direct = &http.Client{
+	Transport:     &http.Transport{DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
 // ask sends a request for a path, with an optional query, to the running errand, at admin.listen or listen, with admin.token. Its error is errNotRunning if nothing
@@ -48,7 +62,7 @@ func ask(ctx context.Context, cfg config.Config, method, path string) (answer, e
 	if token := cfg.Admin.Token.Reveal(); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := direct.Do(r)
 	if err != nil {
 		return a, fmt.Errorf("ask errand at %s: %w: %w", a.address, errNotRunning, err)
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,7 +17,10 @@ import (
 )
 
 // doctorTimeout bounds all checks; each has its own, shorter timeout.
-const doctorTimeout = 2 * time.Minute
+const doctorTimeout = 3 * time.Minute
+
+// answerTimeout bounds the checks of a running errand, which may first have to finish another report.
+const answerTimeout = 100 * time.Second
 
 // examination has the flags of doctor.
 type examination struct {
@@ -48,24 +49,21 @@ func doctorCommand(w world) *cobra.Command {
 	}
 	configFlag(c, &e.path)
 	c.Flags().BoolVar(&e.asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&e.fixModes, "fix", false, "correct the modes of errand's files that other users can access, then check")
+	c.Flags().BoolVar(&e.fixModes, "fix", false, "take away other users' access to the data folder and to secrets' files that belong to errand's user, then check")
 	return c
 }
 
 func (e examination) run(ctx context.Context, w world) error {
+	if e.fixModes {
+		if err := e.fix(w); err != nil {
+			return err
+		}
+	}
 	report, err := e.report(ctx, w)
 	if err != nil {
 		return err
 	}
-	if e.fixModes {
-		if fixed, err := fix(w, report); err != nil {
-			return err
-		} else if fixed {
-			if report, err = e.report(ctx, w); err != nil {
-				return err
-			}
-		}
-	}
+	report.Clean()
 	if e.asJSON {
 		encoder := json.NewEncoder(w.out)
 		encoder.SetIndent("", "  ")
@@ -90,20 +88,27 @@ func (e examination) report(ctx context.Context, w world) (doctor.Report, error)
 		}}
 		return r, nil
 	}
-	a, err := ask(ctx, cfg, http.MethodGet, "/doctor.json")
+	asking, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	a, err := ask(asking, cfg, http.MethodGet, "/doctor.json")
+	var served doctor.Report
 	switch {
-	case errors.Is(err, errNotRunning) && ctx.Err() == nil:
+	case ctx.Err() != nil:
+		return r, ctx.Err()
+	case asking.Err() != nil:
+		err = fmt.Errorf("errand at %s did not answer within %s", a.address, answerTimeout)
+	case errors.Is(err, errNotRunning):
 		return e.stopped(ctx, w, cfg)
-	case err != nil:
-		return r, err
-	case a.status == http.StatusOK:
-		if err := json.Unmarshal(a.body, &r); err != nil {
-			return r, fmt.Errorf("read errand's report: %w", err)
+	case err == nil && a.status != http.StatusOK:
+		err = a.unexpected()
+	case err == nil:
+		if err = json.Unmarshal(a.body, &served); err == nil && served.Serving && len(served.Findings) > 0 {
+			return served, nil
 		}
-		return r, nil
+		err = fmt.Errorf("what answers at %s sent no report of errand doctor", a.address)
 	}
 	found := doctor.Finding{
-		Check: "serve", Status: doctor.Failed, Found: a.unexpected().Error(),
+		Check: "serve", Status: doctor.Failed, Found: err.Error(),
 		Meaning: "Another program uses this address, or errand runs with another version or another admin.token than " + e.path + ".",
 		Fix:     "Restart errand: `systemctl restart errand`. If another program uses the address, set listen to another one.",
 	}
@@ -117,16 +122,18 @@ func (e examination) stopped(ctx context.Context, w world, cfg config.Config) (d
 	return server.DoctorStopped(ctx, cfg, server.Options{Log: zerolog.Nop(), Version: builtFrom().version, BinDir: w.bin})
 }
 
-// fix corrects the modes of files that other users can access, and reports whether there were any.
-func fix(w world, r doctor.Report) (bool, error) {
-	modes := slices.DeleteFunc(slices.Clone(r.Findings), func(f doctor.Finding) bool { return f.Chmod == nil })
-	for _, f := range modes {
-		if err := os.Chmod(f.Chmod.Path, f.Chmod.Mode); err != nil {
-			return false, fmt.Errorf("correct the mode of a file: %w; run this as its owner", err)
-		}
-		if _, err := fmt.Fprintf(w.err, "fixed: mode %04o for %s\n", f.Chmod.Mode, f.Chmod.Path); err != nil {
-			return false, err
+// fix corrects the modes of errand's own files that other users can access. It looks at the files itself: what answers at errand's
+// address may be another program.
+func (e examination) fix(w world) error {
+	cfg, err := config.Load(e.path, w.env)
+	if err != nil {
+		return nil //nolint:nilerr // the report says why
+	}
+	done, err := server.FixModes(cfg)
+	for _, c := range done {
+		if _, err := fmt.Fprintf(w.err, "fixed: mode %04o for %s\n", c.Mode, c.Path); err != nil {
+			return err
 		}
 	}
-	return len(modes) > 0, nil
+	return err
 }

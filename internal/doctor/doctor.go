@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/errand-bot/errand/internal/logview"
 	"github.com/errand-bot/errand/internal/words"
 )
 
@@ -80,6 +81,29 @@ func Run(ctx context.Context, checks ...Check) []Finding {
 	list := slices.Concat(lists...)
 	Sort(list)
 	return list
+}
+
+// maxText is the maximum length of a text in a finding, in characters: GitHub, other programs and other people wrote parts of them.
+const maxText = 1000
+
+// Clean shortens texts and removes characters that control a terminal.
+func (r *Report) Clean() {
+	r.Version = clean(r.Version)
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		f.Status = Status(clean(string(f.Status)))
+		for _, text := range []*string{&f.Check, &f.Found, &f.Meaning, &f.Fix} {
+			*text = clean(*text)
+		}
+	}
+}
+
+func clean(text string) string {
+	text = logview.Plain(text)
+	if runes := []rune(text); len(runes) > maxText {
+		text = string(runes[:maxText]) + "…"
+	}
+	return text
 }
 
 // Sort puts the most urgent findings first, and otherwise keeps their order.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -72,8 +73,7 @@ func (h Host) folder() []Finding {
 	info, err := os.Stat(h.Data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		parent := filepath.Dir(h.Data)
-		if err := writable(parent); err != nil {
+		if err := writable(existing(h.Data)); err != nil {
 			return []Finding{{
 				Check: check, Status: Failed, Found: fmt.Sprintf("The data folder %s does not exist and cannot be created: %v", h.Data, err),
 				Meaning: "errand does not start.", Fix: fmt.Sprintf("`install -d -m 700 -o errand %s`, with the user that runs errand.", h.Data),
@@ -91,23 +91,96 @@ func (h Host) folder() []Finding {
 			Check: check, Status: Failed, Found: fmt.Sprintf("The data folder cannot be written: %v", err), Meaning: "errand cannot store webhooks or tasks.",
 			Fix: fmt.Sprintf("`chown -R errand %s`, with the user that runs errand.", h.Data),
 		})
+		if errors.Is(err, syscall.EROFS) {
+			list[0].Fix = "Mount its file system writable, or list the folder in ReadWritePaths of the systemd unit, and check the disk: `dmesg`."
+		}
 	}
-	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		list = append(list, exposed(check, h.Data, mode, mode&^0o077))
-	}
+	list = append(list, h.exposed(check, h.Data, info)...)
 	if len(list) == 0 {
 		list = append(list, Finding{Check: check, Status: OK, Found: h.Data + " can be written."})
 	}
 	return list
 }
 
-// exposed returns that every user of the host has access to a file.
-func exposed(check, path string, mode, better fs.FileMode) Finding {
-	return Finding{
-		Check: check, Status: Warning, Found: fmt.Sprintf("Every user of this host has access to %s (mode %04o).", path, mode),
-		Meaning: "Other users and programs can read errand's secrets.", Fix: fmt.Sprintf("`chmod %04o %s`, or run errand doctor with --fix.", better, path),
-		Chmod: &Chmod{Path: path, Mode: better},
+// exposed returns that every user of the host has access to a file or folder. Only what belongs to errand's user can be corrected
+// safely: errand reads a file of another user perhaps just because everybody can, and other programs may use it too.
+func (h Host) exposed(check, path string, info fs.FileInfo) []Finding {
+	mode := info.Mode().Perm()
+	if mode&0o007 == 0 || !info.Mode().IsRegular() && !info.IsDir() { // a device or a pipe holds nothing
+		return nil
 	}
+	f := Finding{
+		Check: check, Status: Warning, Found: fmt.Sprintf("Every user of this host has access to %s (mode %04o).", path, mode),
+		Meaning: "Other users and programs can read errand's secrets.",
+		Fix:     fmt.Sprintf("`chown errand %s && chmod 0600 %s`, with the user that runs errand, if no other program uses the file.", path, path),
+	}
+	if info.IsDir() {
+		f.Fix = fmt.Sprintf("`chmod 0700 %s` as the owner of the folder.", path)
+	}
+	if h.own(path) {
+		f.Chmod = &Chmod{Path: path, Mode: mode &^ 0o077}
+		f.Fix = fmt.Sprintf("`chmod %04o %s`, or run errand doctor with --fix.", f.Chmod.Mode, path)
+	}
+	return []Finding{f}
+}
+
+// own reports whether a path is a file with this one name, or a folder, of the user who runs errand: this process's user, or the
+// owner of the data folder if root examines it. A symbolic link is not.
+func (h Host) own(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	user := os.Geteuid()
+	if data, err := os.Stat(h.Data); err == nil && user == 0 {
+		user, _ = owner(data)
+	}
+	uid, links := owner(info)
+	return uid == user && (info.IsDir() || info.Mode().IsRegular() && links == 1)
+}
+
+// FixModes takes away other users' access to the data folder and to files of secrets, where that is safe, and returns what it has
+// changed.
+func (h Host) FixModes() ([]Chmod, error) {
+	var done []Chmod
+	for _, f := range append(h.folder(), h.modes()...) {
+		if f.Chmod == nil {
+			continue
+		}
+		if err := h.chmod(*f.Chmod); err != nil {
+			return done, fmt.Errorf("correct the mode of %s: %w", f.Chmod.Path, err)
+		}
+		done = append(done, *f.Chmod)
+	}
+	return done, nil
+}
+
+// chmod changes the mode of the file that is at a path now, unless it was replaced by one that is not errand's own.
+func (h Host) chmod(c Chmod) error {
+	file, err := os.OpenFile(c.Path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	opened, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Lstat(c.Path); err != nil || !h.own(c.Path) || !os.SameFile(there, opened) {
+		return errors.New("the file was replaced meanwhile")
+	}
+	return file.Chmod(c.Mode)
+}
+
+// existing returns the nearest folder above a path, or the path itself, that exists.
+func existing(path string) string {
+	for path != filepath.Dir(path) {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return path
 }
 
 // modes checks whether other users can read secrets.
@@ -127,9 +200,8 @@ func (h Host) modes() []Finding {
 		case errors.Is(err, fs.ErrNotExist): // an own file that is not there yet; loading the configuration has read the others
 		case err != nil:
 			list = append(list, Finding{Check: check, Status: Skipped, Found: fmt.Sprintf("%s: %v", key, err)})
-		case info.Mode().Perm()&0o007 != 0:
-			mode := info.Mode().Perm()
-			list = append(list, exposed(check, files[key], mode, mode&^0o077))
+		default:
+			list = append(list, h.exposed(check, files[key], info)...)
 		}
 	}
 	if len(list) == 0 {
@@ -141,13 +213,7 @@ func (h Host) modes() []Finding {
 // disk checks the free space for the data folder.
 func (h Host) disk() Finding {
 	f := Finding{Check: "host.disk", Status: OK}
-	path := h.Data
-	for path != filepath.Dir(path) {
-		if _, err := os.Stat(path); err == nil {
-			break
-		}
-		path = filepath.Dir(path)
-	}
+	path := existing(h.Data)
 	space, err := h.Free(path)
 	if err != nil {
 		f.Status, f.Found = Skipped, fmt.Sprintf("The free space of %s could not be read: %v", path, err)
@@ -179,7 +245,12 @@ func (h Host) store(ctx context.Context) Finding {
 	switch {
 	case errors.Is(err, ErrInUse):
 		f.Status, f.Found = Failed, "An errand process has the store open, but does not answer at its address."
-		f.Meaning, f.Fix = "errand hangs, or was started with another configuration.", "Name its configuration with -c; if that is this one, restart errand: `systemctl restart errand`."
+		f.Meaning, f.Fix = "errand is starting, hangs, or was started with another configuration.", "Name its configuration with -c; if that is this one, restart errand: `systemctl restart errand`."
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		f.Status, f.Found = Skipped, "The store's file is too large to be read in the time of a check."
+	case errors.Is(err, fs.ErrPermission):
+		f.Status, f.Found = Failed, fmt.Sprintf("This user cannot read the store's file: %v", err)
+		f.Meaning, f.Fix = "Whether it is intact is not known; errand does not start as this user.", fmt.Sprintf("Run this as the user that runs errand, or make that user the owner: `chown -R errand %s`.", h.Data)
 	case err != nil:
 		f.Status, f.Found = Failed, fmt.Sprintf("The store's file is damaged or cannot be read: %v", err)
 		f.Meaning, f.Fix = "errand may lose tasks or not start.", "Stop errand, keep a copy of the data folder, and restore a backup (docs/backup.md); then check the disk."
@@ -189,15 +260,6 @@ func (h Host) store(ctx context.Context) Finding {
 
 // ErrInUse is the error of Host.Integrity for a store that a process has open.
 var ErrInUse = errors.New("a process has the store open")
-
-// writable reports why no file can be created in a folder.
-func writable(dir string) error {
-	f, err := os.CreateTemp(dir, ".doctor-*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
 
 // Programs are the agents' programs on this host, for sandboxes.
 type Programs struct {
@@ -231,11 +293,7 @@ func (p Programs) check(ctx context.Context, adapter, program string) Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, programTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "--version")
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	line = line[:min(len(line), 200)]
+	line, err := version(ctx, path)
 	if err != nil {
 		f.Status, f.Found = Warning, fmt.Sprintf("%s --version failed: %v: %s", path, err, line)
 		f.Meaning, f.Fix = "Agents may not start.", fmt.Sprintf("Run `%s --version` as errand's user, and install it again.", path)
@@ -243,6 +301,40 @@ func (p Programs) check(ctx context.Context, adapter, program string) Finding {
 	}
 	f.Found = fmt.Sprintf("%s: %s", path, line)
 	return f
+}
+
+// versionLimit is the length of a program's output that is read, in bytes.
+const versionLimit = 200
+
+// version returns the first line that a program prints with --version. The program gets none of errand's environment, which may
+// hold secrets, and its own home, so that it leaves nothing behind. Its children end with it.
+func version(ctx context.Context, path string) (_ string, err error) {
+	home, err := os.MkdirTemp("", "errand-doctor-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
+	cmd := exec.CommandContext(ctx, path, "--version")
+	cmd.Dir, cmd.Env = home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	var out head
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err = cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it has left in the background
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return strings.ToValidUTF8(line, ""), err
+}
+
+// head keeps the beginning of what is written to it.
+type head []byte
+
+func (h *head) Write(p []byte) (int, error) {
+	*h = append(*h, p[:min(len(p), versionLimit-len(*h))]...)
+	return len(p), nil
 }
 
 // find searches a program as a sandbox does.

@@ -38,7 +38,9 @@ func (s *Server) Doctor(ctx context.Context) doctor.Report {
 	if db, ok := s.db.(interface{ Check(context.Context) error }); ok {
 		host.Integrity = db.Check
 	}
-	return doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms)}
+	r := doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms)}
+	r.Clean()
+	return r
 }
 
 // DoctorStopped checks the installation while no server runs. It opens the store read-only, and everything else in a temporary
@@ -108,6 +110,10 @@ func appPages(web string) string {
 func hostToCheck(cfg config.Config) doctor.Host {
 	return doctor.Host{Data: cfg.Data, Secrets: cfg.SecretFiles(), Warnings: cfg.Warnings(), Root: os.Geteuid() == 0}
 }
+
+// FixModes takes away other users' access to the data folder and to errand's own files of secrets, where that is safe. It returns
+// what it has changed.
+func FixModes(cfg config.Config) ([]doctor.Chmod, error) { return hostToCheck(cfg).FixModes() }
 
 func (s *Server) vmsToCheck() doctor.VMs {
 	v := doctor.VMs{
