@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/server"
 )
 
@@ -57,7 +59,10 @@ func tryModels(ctx context.Context, w world, cfg config.Config) error {
 		if cfg.Subscribed()[name] {
 			text = "accepts the subscription"
 		}
-		if err := tried[name]; err != nil {
+		var unclear gateway.UnclearError
+		if err := tried[name]; errors.As(err, &unclear) {
+			text = err.Error()
+		} else if err != nil {
 			bad, text = bad+1, err.Error()
 		}
 		if _, err := fmt.Fprintf(w.out, "  models.%s: %s\n", name, text); err != nil {

@@ -56,38 +56,53 @@ func statusCommand(w world) *cobra.Command {
 	}
 	configFlag(c, &f.path)
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON: the data of the page /status, with at most 500 open tasks")
-	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again every five seconds until Ctrl-C")
+	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again every five seconds until Ctrl-C, also while errand restarts")
 	return c
 }
 
 func (f statusFlags) run(ctx context.Context, w world, cfg config.Config) error {
-	for {
+	for first := true; ; first = false {
 		body, err := readStatus(ctx, cfg)
 		switch {
 		case ctx.Err() != nil && f.watch:
 			return nil // Ctrl-C
-		case err != nil:
+		case err != nil && first:
 			return err
 		case f.asJSON:
 			_, err = w.out.Write(body)
 			return err
 		}
 		var b board
-		if err := json.Unmarshal(body, &b); err != nil {
-			return fmt.Errorf("read errand's answer: %w", err)
-		}
-		if f.watch { // clear the screen
-			if _, err := io.WriteString(w.out, "\x1b[H\x1b[2J"); err != nil {
-				return err
+		if err == nil {
+			if err = json.Unmarshal(body, &b); err != nil {
+				err = fmt.Errorf("read errand's answer: %w", err)
 			}
 		}
-		if err := b.write(w.out); err != nil || !f.watch {
+		switch {
+		case err == nil && f.watch:
+			err = b.write(clearing{w.out})
+		case err == nil:
+			return b.write(w.out)
+		case !first: // errand may be restarting
+			_, err = fmt.Fprintf(w.out, "\n%s\nTrying again.\n", oneLine(err.Error()))
+		}
+		if err != nil {
 			return err
 		}
 		if clock.Sleep(ctx, f.every) != nil {
 			return nil // Ctrl-C
 		}
 	}
+}
+
+// clearing writes to a terminal whose screen is cleared first.
+type clearing struct{ io.Writer }
+
+func (c clearing) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(c.Writer, "\x1b[H\x1b[2J"); err != nil {
+		return 0, err
+	}
+	return c.Writer.Write(p)
 }
 
 // readStatus returns the board of the running errand as JSON.
@@ -169,7 +184,7 @@ func (b board) write(w io.Writer) error {
 			fmt.Fprintf(&s, "… and %d more\n", more)
 		}
 	}
-	_, err := io.WriteString(w, s.String())
+	_, err := io.WriteString(w, logview.Plain(s.String()))
 	return err
 }
 

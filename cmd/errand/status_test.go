@@ -100,6 +100,33 @@ acme/web#12  implementing, waiting for a VM  1 h 00 min  $0.00  2nd in the queue
 			t.Errorf("got %d reports and %v", answers, err)
 		}
 	})
+	t.Run("watch during a restart", func(t *testing.T) {
+		requests := 0
+		restarting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if requests++; requests == 2 {
+				panic(http.ErrAbortHandler)
+			}
+			_, _ = w.Write([]byte(strings.ReplaceAll(sampleBoard, "acme/web", `acme/\u001b[2Jweb`)))
+		}))
+		t.Cleanup(restarting.Close)
+		cfg, err := config.Load(file(strings.TrimPrefix(restarting.URL, "http://"), ""), func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var shown bytes.Buffer
+		out := writer(func(p []byte) (int, error) {
+			if requests == 3 && bytes.Contains(p, []byte("TASK")) {
+				stop() // Ctrl-C
+			}
+			return shown.Write(p)
+		})
+		err = statusFlags{watch: true, every: time.Millisecond}.run(ctx, world{out: out}, cfg)
+		if err != nil || requests != 3 || !strings.Contains(shown.String(), "Trying again.") || strings.Count(shown.String(), "\x1b") != 4 {
+			t.Errorf("got %d requests, %v and %q", requests, err, shown.String())
+		}
+	})
 }
 
 // writer is a function as an io.Writer.

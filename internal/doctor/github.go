@@ -1,16 +1,17 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"golang.org/x/mod/semver"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -45,11 +46,11 @@ type GitHubConfig struct {
 const HookPath = "/api/github/hook"
 
 const (
-	maxSkew        = time.Minute      // GitHub refuses the App's credentials beyond it
-	noticedSkew    = 20 * time.Second // the clock is not synchronized
-	maxRepos       = 50               // whose assignees are checked, over all installations
-	maxNamed       = 5                // repositories in a sentence
-	deliveryWindow = 3 * 24 * time.Hour
+	maxSkew     = time.Minute      // GitHub refuses the App's credentials beyond it
+	noticedSkew = 20 * time.Second // the clock is not synchronized
+	maxRepos    = 50               // whose assignees are checked, over all installations
+	maxNamed    = 5                // repositories in a sentence
+	maxExamined = 20               // installations whose rate limit and repositories are read
 )
 
 type githubCheck struct {
@@ -67,8 +68,8 @@ func GitHubCheck(api GitHub, cfg GitHubConfig) Check {
 		if c.clock(ctx) && c.credentials(ctx) {
 			c.webhook(ctx)
 			c.deliveries(ctx)
-			c.installations(ctx)
 			c.release(ctx)
+			c.installations(ctx)
 		}
 		return c.list
 	}
@@ -112,12 +113,22 @@ func (c *githubCheck) clock(ctx context.Context) bool {
 func (c *githubCheck) credentials(ctx context.Context) bool {
 	app, err := c.api.ReadApp(ctx)
 	if err != nil {
-		f := Finding{Check: "github.app", Status: Failed, Found: fmt.Sprintf("The App could not be read: %v", err), Meaning: "errand does not start without it."}
+		f := Finding{Check: "github.app", Status: Failed, Found: fmt.Sprintf("The App could not be read: %v", err)}
+		reason, hint := forge.Explain(err)
+		f.Meaning = reason + " Until errand has read the App, it processes no webhooks."
+		f.Fix = cmp.Or(hint, fmt.Sprintf("Run this again in a few minutes. If it stays, check github.url: `curl %s/app` has to print JSON.", strings.TrimSuffix(c.API, "/")))
 		if class, _ := forge.Classify(err); class == forge.ClassPermanent {
 			f.Found = fmt.Sprintf("GitHub does not accept the App's credentials (github.app_id %d): %v", c.AppID, err)
-			f.Fix = "Compare the App ID on the App's settings page with github.app_id, create a new private key there, and replace the file of github.private_key with it."
+			f.Meaning, f.Fix = "errand does not start without it.", "Compare the App ID on the App's settings page with github.app_id, create a new private key there, and replace the file of github.private_key with it."
 		}
 		c.add(f)
+		return false
+	}
+	if app.ID != c.AppID {
+		c.add(Finding{
+			Check: "github.app", Status: Failed, Found: fmt.Sprintf("%s does not answer like GitHub's API: it named App ID %d instead of %d.", c.API, app.ID, c.AppID),
+			Meaning: "errand does not start without the App.", Fix: fmt.Sprintf("Correct github.url: `curl %s/app` has to print JSON of GitHub's.", strings.TrimSuffix(c.API, "/")),
+		})
 		return false
 	}
 	c.app = app
@@ -195,76 +206,6 @@ func (c *githubCheck) webhook(ctx context.Context) {
 	}
 }
 
-// deliveries checks how GitHub's latest attempts to deliver webhooks ended.
-func (c *githubCheck) deliveries(ctx context.Context) {
-	const check = "github.deliveries"
-	list, err := c.api.RecentDeliveries(ctx)
-	if err != nil {
-		c.unreadable(check, err)
-		return
-	}
-	recent, failed := 0, 0
-	for _, d := range list {
-		if d.At.Before(c.Now().Add(-deliveryWindow)) {
-			break
-		}
-		recent++
-		if !d.OK {
-			failed++
-		}
-	}
-	if recent == 0 {
-		c.add(Finding{
-			Check: check, Status: Skipped, Found: "GitHub sent no webhook in the last three days.",
-			Meaning: "Whether GitHub can reach errand is therefore not known.", Fix: fmt.Sprintf("Comment on an issue of a repository with the App, or redeliver the ping at %s/advanced, and run this again.", c.app.SettingsURL),
-		})
-		return
-	}
-	last := list[0]
-	at := last.At.UTC().Format("2006-01-02 15:04 MST")
-	if last.OK {
-		f := Finding{Check: check, Status: OK, Found: fmt.Sprintf("The latest webhook arrived at %s; %d of the last %d failed.", at, failed, recent)}
-		c.add(f)
-		return
-	}
-	c.add(Finding{
-		Check: check, Status: Failed, Found: fmt.Sprintf("GitHub could not deliver the latest webhook (%s, %s): %s; %d of the last %d failed.", last.Event, at, outcome(last), failed, recent),
-		Meaning: "errand fetches such webhooks in its sweeps, minutes later.", Fix: c.fixDelivery(last.StatusCode),
-	})
-}
-
-func outcome(d forge.Delivery) string {
-	if d.StatusCode == 0 {
-		return fmt.Sprintf("no answer (%s)", d.Status)
-	}
-	return fmt.Sprintf("status %d (%s)", d.StatusCode, d.Status)
-}
-
-// fixDelivery returns the remedy for a webhook that was answered with a status.
-func (c *githubCheck) fixDelivery(status int) string {
-	address := strings.TrimSuffix(c.PublicURL, "/") + HookPath
-	if c.PublicURL == "" {
-		address = "the webhook's address"
-	}
-	switch status {
-	case 0:
-		return fmt.Sprintf("Make %s reachable from the internet: check DNS, the firewall and the TLS certificate with `curl -v` from another network, which has to print 405.", address)
-	case http.StatusBadRequest:
-		return "Enter the secret of github.webhook_secret as the webhook's secret at " + c.app.SettingsURL + "; the answer at " + c.app.SettingsURL + "/advanced tells whether the signature is wrong."
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return "Let the reverse proxy forward " + HookPath + " without a login of its own."
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusMovedPermanently, http.StatusFound, http.StatusPermanentRedirect:
-		return "Let the reverse proxy forward POST " + HookPath + " to errand's listen address, without a redirect."
-	case http.StatusRequestEntityTooLarge:
-		return "Let the reverse proxy accept bodies of 25 MB (nginx: `client_max_body_size 25m`)."
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return "Start errand, and let the reverse proxy forward to its listen address."
-	case http.StatusInternalServerError:
-		return "Free space on the disk of data: errand could not store the webhook. Its log has the details."
-	}
-	return "See the answer at " + c.app.SettingsURL + "/advanced."
-}
-
 func (c *githubCheck) installations(ctx context.Context) {
 	list, err := c.api.Installations(ctx)
 	if err != nil {
@@ -278,18 +219,26 @@ func (c *githubCheck) installations(ctx context.Context) {
 		})
 		return
 	}
-	left := maxRepos
+	left, examined, suspended := maxRepos, 0, 0
 	for _, in := range list {
-		if in.Suspended {
+		switch {
+		case in.Suspended:
+			suspended++
 			c.add(Finding{
 				Check: "github.installations", Status: Warning, Found: "The installation on " + in.Account.Login + " is suspended.",
 				Meaning: "errand does nothing there.", Fix: "Open " + in.URL + " and unsuspend it.",
 			})
-			continue
+		case examined < maxExamined && ctx.Err() == nil:
+			examined++
+			c.grants("github.installations", "the installation on "+in.Account.Login, in)
+			c.rate(ctx, in)
+			left -= c.repositories(ctx, in, left)
+		case len(in.MissingPermissions())+len(in.MissingEvents()) > 0:
+			c.grants("github.installations", "the installation on "+in.Account.Login, in)
 		}
-		c.grants("github.installations", "the installation on "+in.Account.Login, in)
-		c.rate(ctx, in)
-		left -= c.repositories(ctx, in, left)
+	}
+	if rest := len(list) - suspended - examined; rest > 0 {
+		c.add(Finding{Check: "github.installations", Status: Skipped, Found: fmt.Sprintf("Only the permissions of %s were checked, not rate limits and repositories.", words.Many(rest, "further installation"))})
 	}
 }
 
@@ -354,7 +303,9 @@ func (c *githubCheck) repositories(ctx context.Context, in forge.Installation, m
 	if c.Assignee == "" {
 		return 0
 	}
-	repos = repos[:min(len(repos), max(most, 0))]
+	if repos = repos[:min(len(repos), max(most, 0))]; len(repos) == 0 {
+		return 0
+	}
 	var not []state.Repo
 	for _, r := range repos {
 		ok, err := c.api.CanBeAssigned(ctx, forge.Repo{Installation: in.ID, ID: r.ID, Owner: r.Owner, Name: r.Name}, c.Assignee)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"slices"
 	"time"
 
@@ -149,7 +150,14 @@ func ModelCheck(try func(context.Context) map[string]error) Check {
 		var list []Finding
 		for _, name := range slices.Sorted(maps.Keys(tried)) {
 			f := Finding{Check: "models." + name, Status: OK, Found: "The provider accepts the key or the subscription."}
-			if err := tried[name]; err != nil {
+			var unclear gateway.UnclearError
+			if err := tried[name]; errors.As(err, &unclear) {
+				f.Status, f.Found = Skipped, err.Error()+"."
+				if unclear.Status == http.StatusTooManyRequests || unclear.Status >= http.StatusInternalServerError {
+					f.Status, f.Meaning = Warning, "Agents that use this provider probably fail too."
+					f.Fix = fmt.Sprintf("See the provider's status page, and check models.%s.url.", name)
+				}
+			} else if err != nil {
 				f.Status, f.Found, f.Meaning = Failed, err.Error(), "Agents that use this provider cannot work."
 				f.Fix = fmt.Sprintf("Check models.%s.url, DNS, the firewall and HTTPS_PROXY with `curl -v` on this host.", name)
 				if errors.Is(err, gateway.ErrKeyRefused) {

@@ -108,15 +108,23 @@ func (g *Gateway) ProviderWait(ctx context.Context, name string) (*state.Waiting
 // keyWorks reports whether the provider accepts the key. It also does if the provider cannot be asked, so that a run
 // finds out.
 func (g *Gateway) keyWorks(ctx context.Context, up Provider) bool {
-	return CheckKey(ctx, g.cfg.Transport, up) == nil
+	err := CheckKey(ctx, g.cfg.Transport, up)
+	var unclear UnclearError
+	return err == nil || errors.As(err, &unclear)
 }
 
 // ErrKeyRefused is returned by CheckKey if the provider refuses the key.
 var ErrKeyRefused = errors.New("the provider refuses the key")
 
-// CheckKey checks a provider's key by requesting its list of models, which costs nothing. It returns ErrKeyRefused, or
-// why the provider cannot be reached. A provider that has no such list, or that fails, counts as one that accepts the
-// key.
+// UnclearError is returned by CheckKey with the status of a provider that fails, or that has no list of models.
+type UnclearError struct{ Status int }
+
+func (e UnclearError) Error() string {
+	return fmt.Sprintf("the provider answers %d to a request for its list of models, so it is not known whether it accepts the key", e.Status)
+}
+
+// CheckKey checks a provider's key by requesting its list of models, which costs nothing. It returns ErrKeyRefused, an
+// UnclearError, or why the provider cannot be reached.
 func CheckKey(ctx context.Context, transport http.RoundTripper, up Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -138,6 +146,8 @@ func CheckKey(ctx context.Context, transport http.RoundTripper, up Provider) err
 		resp.StatusCode == http.StatusForbidden && up.Subscription == nil,     // a subscription may be for calls only
 		up.API == modelapi.Gemini && resp.StatusCode == http.StatusBadRequest: // its answer for a refused key
 		return ErrKeyRefused
+	case resp.StatusCode >= http.StatusMultipleChoices:
+		return UnclearError{resp.StatusCode}
 	}
 	return nil
 }

@@ -1,0 +1,142 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/state"
+)
+
+// hub is a GitHub that answers well, and counts the requests for installations.
+type hub struct {
+	app        forge.App
+	readApp    error
+	list       []forge.Installation
+	repos      int
+	deliveries []forge.Delivery
+	calls      int
+}
+
+func (h *hub) ClockSkew(context.Context) (time.Duration, error) { return 0, nil }
+func (h *hub) ReadApp(context.Context) (forge.App, error)       { return h.app, h.readApp }
+func (h *hub) Webhook(context.Context) (forge.WebhookSettings, error) {
+	return forge.WebhookSettings{URL: "https://errand.example.org" + doctor.HookPath}, nil
+}
+func (h *hub) RecentDeliveries(context.Context) ([]forge.Delivery, error)  { return h.deliveries, nil }
+func (h *hub) Installations(context.Context) ([]forge.Installation, error) { return h.list, nil }
+func (h *hub) InstallationRepos(context.Context, int64) ([]state.Repo, error) {
+	h.calls++
+	repos := make([]state.Repo, h.repos)
+	for i := range repos {
+		repos[i] = state.Repo{ID: int64(i + 1), Owner: "acme", Name: fmt.Sprint("r", i)}
+	}
+	return repos, nil
+}
+func (h *hub) RateLeft(context.Context, int64) (forge.Rate, error) {
+	h.calls++
+	return forge.Rate{Limit: 5000, Remaining: 5000}, nil
+}
+func (h *hub) LatestRelease(context.Context, string, string) (string, error) { return "", nil }
+func (h *hub) CanBeAssigned(context.Context, forge.Repo, string) (bool, error) {
+	h.calls++
+	return true, nil
+}
+
+func (h *hub) check(now time.Time) doctor.Check {
+	return doctor.GitHubCheck(h, doctor.GitHubConfig{
+		API: "https://api.github.com/", AppID: 7, PublicURL: "https://errand.example.org", Assignee: "worker", Version: "devel", Now: func() time.Time { return now },
+	})
+}
+
+func granted() map[string]string {
+	all := map[string]string{}
+	for _, p := range forge.AppPermissions() {
+		all[p.Permission] = p.Level
+	}
+	return all
+}
+
+// TestAppCannotBeRead: whatever GitHub, or something else at its address, answers, there is a meaning and a fix.
+func TestAppCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, h := range map[string]*hub{
+		"not JSON":    {readApp: errors.New("invalid character '<' looking for beginning of value")},
+		"another API": {app: forge.App{}},
+		"rate limit":  {readApp: &forge.LimitError{Until: time.Now().Add(time.Hour)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := findings(t, h.check(time.Now()), "github.app")
+			if len(got) != 1 || got[0].Status != doctor.Failed || got[0].Meaning == "" || got[0].Fix == "" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// TestManyInstallations: the number of requests and of lines is bounded, and a missing permission is found in any installation.
+func TestManyInstallations(t *testing.T) {
+	t.Parallel()
+	h := &hub{app: forge.App{ID: 7, Permissions: granted(), Events: forge.Events()}, repos: 5000}
+	for i := range 1000 {
+		h.list = append(h.list, forge.Installation{ID: int64(i + 1), Account: state.Person{Login: fmt.Sprint("a", i)}, Permissions: granted(), Events: forge.Events()})
+	}
+	h.list[3].Suspended = true
+	h.list[700].Permissions["contents"] = "read"
+	list := doctor.Run(t.Context(), h.check(time.Now()))
+	if h.calls > 100 || len(list) > 100 {
+		t.Errorf("got %d requests and %d findings", h.calls, len(list))
+	}
+	if list[0].Status != doctor.Failed || !strings.Contains(list[0].Found, "on a700") {
+		t.Errorf("got first %+v", list[0])
+	}
+	var rest bool
+	for _, f := range list {
+		rest = rest || f.Status == doctor.Skipped && strings.Contains(f.Found, "Only the permissions of 979 further installations")
+		if strings.Contains(f.Found, " 0 repositories") {
+			t.Errorf("got %+v", f)
+		}
+	}
+	if !rest {
+		t.Error("nothing says that other installations were not examined")
+	}
+}
+
+// TestUnclearModels: only a provider that answers well is said to accept the key.
+func TestUnclearModels(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]doctor.Status{404: doctor.Skipped, 429: doctor.Warning, 500: doctor.Warning} {
+		got := findings(t, doctor.ModelCheck(func(context.Context) map[string]error {
+			return map[string]error{"a": gateway.UnclearError{Status: status}}
+		}), "models.a")
+		if len(got) != 1 || got[0].Status != want || !strings.Contains(got[0].Found, fmt.Sprint(status)) || (got[0].Fix == "") != (want == doctor.Skipped) {
+			t.Errorf("%d: got %+v", status, got)
+		}
+	}
+}
+
+// TestRedelivered: a webhook counts once, and as delivered if any attempt succeeded.
+func TestRedelivered(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := func(minutes int, guid string, ok bool) forge.Delivery {
+		return forge.Delivery{GUID: guid, OK: ok, Status: "timed out", Event: "issues", At: now.Add(-time.Duration(minutes) * time.Minute)}
+	}
+	h := &hub{app: forge.App{ID: 7}, deliveries: []forge.Delivery{at(1, "b", true), at(5, "b", false), at(6, "b", false), at(7, "a", false), at(9000, "old", false)}}
+	got := findings(t, h.check(now), "github.deliveries")
+	if len(got) != 1 || got[0].Status != doctor.OK || !strings.Contains(got[0].Found, "1 of the last 2 failed") {
+		t.Errorf("got %+v", got)
+	}
+	h.deliveries = h.deliveries[1:]
+	got = findings(t, h.check(now), "github.deliveries")
+	if len(got) != 1 || got[0].Status != doctor.Failed || !strings.Contains(got[0].Found, "timed out") || !strings.Contains(got[0].Found, "2 of the last 2 failed") {
+		t.Errorf("got %+v", got)
+	}
+}
