@@ -20,9 +20,9 @@ const sampleBoard = `{"version": "v1", "at": "2026-11-26T12:00:00Z", "open": 3, 
  {"repo": "acme/shop", "issue": 3, "phase": "implementing", "since": "2026-11-26T11:56:00Z", "next": "run 4 works:\n\u001b[2J rm", "money": {"words": "$0.20"}},
  {"repo": "acme/web", "issue": 12, "phase": "implementing", "since": "2026-11-26T11:00:00Z", "next": "2nd in the queue", "money": {"words": "$0.00"}, "waiting": {"kind": "vm"}}]}`
 
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	answers := 0
+// boardServer is a running errand that answers with sampleBoard.
+func boardServer(t *testing.T) string {
+	t.Helper()
 	errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer admin-token-for-tests" || r.URL.String() != "/status.json?offset=0&limit=500" {
 			http.Error(w, "wrong "+r.URL.String(), http.StatusUnauthorized)
@@ -31,16 +31,36 @@ func TestStatus(t *testing.T) {
 		_, _ = w.Write([]byte(sampleBoard))
 	}))
 	t.Cleanup(errand.Close)
-	file := func(listen, more string) string {
-		path := filepath.Join(t.TempDir(), "config.yml")
-		text := "listen: " + listen + "\ngithub: {app_id: 1, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERRAND_WEBHOOK_SECRET}\n" +
-			"admin: {token: env:ERRAND_ADMIN_TOKEN" + more + "}\nmodels: {anthropic: {url: 'http://127.0.0.1:1', key: env:ANTHROPIC_API_KEY}}\n"
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
+	return strings.TrimPrefix(errand.URL, "http://")
+}
+
+// statusConfig writes a configuration with this address, and more in its section admin.
+func statusConfig(t *testing.T, listen, more string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yml")
+	text := "listen: " + listen + "\ngithub: {app_id: 1, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERRAND_WEBHOOK_SECRET}\n" +
+		"admin: {token: env:ERRAND_ADMIN_TOKEN" + more + "}\nmodels: {anthropic: {url: 'http://127.0.0.1:1', key: env:ANTHROPIC_API_KEY}}\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	works := strings.TrimPrefix(errand.URL, "http://")
+	return path
+}
+
+// loaded returns the configuration in a file.
+func loaded(t *testing.T, path string) config.Config {
+	t.Helper()
+	env := secrets(t)
+	cfg, err := config.Load(path, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	works := boardServer(t)
+	file := func(listen, more string) string { return statusConfig(t, listen, more) }
 	const table = `errand v1 at 12:00:00 UTC: 3 open tasks; today $1.20 of $50.00, this month $9.00
 ! 1 × missing permission or event
 ! 2 × issue with an old trigger, not started
@@ -81,52 +101,51 @@ acme/web#12  implementing, waiting for a VM  1 h 00 min  $0.00  2nd in the queue
 			}
 		})
 	}
-	t.Run("watch", func(t *testing.T) {
-		cfg, err := config.Load(file(works, ""), func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		out := writer(func(p []byte) (int, error) {
-			if bytes.Contains(p, []byte("TASK")) {
-				if answers++; answers == 3 {
-					stop() // Ctrl-C
-				}
-			}
-			return len(p), nil
-		})
-		if err := (statusFlags{watch: true, every: time.Millisecond}).run(ctx, world{out: out}, cfg); err != nil || answers != 3 {
-			t.Errorf("got %d reports and %v", answers, err)
-		}
-	})
-	t.Run("watch during a restart", func(t *testing.T) {
-		requests := 0
-		restarting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if requests++; requests == 2 {
-				panic(http.ErrAbortHandler)
-			}
-			_, _ = w.Write([]byte(strings.ReplaceAll(sampleBoard, "acme/web", `acme/\u001b[2Jweb`)))
-		}))
-		t.Cleanup(restarting.Close)
-		cfg, err := config.Load(file(strings.TrimPrefix(restarting.URL, "http://"), ""), func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		var shown bytes.Buffer
-		out := writer(func(p []byte) (int, error) {
-			if requests == 3 && bytes.Contains(p, []byte("TASK")) {
+}
+
+func TestStatusWatch(t *testing.T) {
+	t.Parallel()
+	answers := 0
+	cfg := loaded(t, statusConfig(t, boardServer(t), ""))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out := writer(func(p []byte) (int, error) {
+		if bytes.Contains(p, []byte("TASK")) {
+			if answers++; answers == 3 {
 				stop() // Ctrl-C
 			}
-			return shown.Write(p)
-		})
-		err = statusFlags{watch: true, every: time.Millisecond}.run(ctx, world{out: out}, cfg)
-		if err != nil || requests != 3 || !strings.Contains(shown.String(), "Trying again.") || strings.Count(shown.String(), "\x1b") != 4 {
-			t.Errorf("got %d requests, %v and %q", requests, err, shown.String())
 		}
+		return len(p), nil
 	})
+	if err := (statusFlags{watch: true, every: time.Millisecond}).run(ctx, world{out: out}, cfg); err != nil || answers != 3 {
+		t.Errorf("got %d reports and %v", answers, err)
+	}
+}
+
+func TestStatusWatchDuringRestart(t *testing.T) {
+	t.Parallel()
+	requests := 0
+	restarting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if requests++; requests == 2 {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write([]byte(strings.ReplaceAll(sampleBoard, "acme/web", `acme/\u001b[2Jweb`)))
+	}))
+	t.Cleanup(restarting.Close)
+	cfg := loaded(t, statusConfig(t, strings.TrimPrefix(restarting.URL, "http://"), ""))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var shown bytes.Buffer
+	out := writer(func(p []byte) (int, error) {
+		if requests == 3 && bytes.Contains(p, []byte("TASK")) {
+			stop() // Ctrl-C
+		}
+		return shown.Write(p)
+	})
+	err := statusFlags{watch: true, every: time.Millisecond}.run(ctx, world{out: out}, cfg)
+	if err != nil || requests != 3 || !strings.Contains(shown.String(), "Trying again.") || strings.Count(shown.String(), "\x1b") != 4 {
+		t.Errorf("got %d requests, %v and %q", requests, err, shown.String())
+	}
 }
 
 // writer is a function as an io.Writer.
