@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"time"
 
@@ -54,14 +55,18 @@ func doctorCommand(w world) *cobra.Command {
 }
 
 func (e examination) run(ctx context.Context, w world) error {
-	if e.fixModes {
-		if err := e.fix(w); err != nil {
+	cfg, invalid := config.Load(e.path, w.env) // once: a secret may come from a pipe
+	if e.fixModes && invalid == nil {
+		if err := e.fix(w, cfg); err != nil {
 			return err
 		}
 	}
-	report, err := e.report(ctx, w)
+	report, err := e.report(ctx, w, cfg, invalid)
 	if err != nil {
 		return err
+	}
+	if errors.Is(ctx.Err(), context.Canceled) { // by Ctrl-C: what was not finished is no problem
+		return errors.New("interrupted before all checks were finished")
 	}
 	report.Clean()
 	if e.asJSON {
@@ -77,15 +82,18 @@ func (e examination) run(ctx context.Context, w world) error {
 	return err
 }
 
-// report makes the checks, in the running errand if there is one.
-func (e examination) report(ctx context.Context, w world) (doctor.Report, error) {
+// report makes the checks, in the running errand if there is one. Invalid is why the configuration could not be loaded.
+func (e examination) report(ctx context.Context, w world, cfg config.Config, invalid error) (doctor.Report, error) {
 	r := doctor.Report{Version: builtFrom().version}
-	cfg, err := config.Load(e.path, w.env)
-	if err != nil {
+	if err := invalid; err != nil {
 		r.Findings = []doctor.Finding{{
 			Check: "config", Status: doctor.Failed, Found: err.Error(), Meaning: "errand does not start, so nothing else was checked.",
 			Fix: "Correct the lines above in " + e.path + ", or name another file with -c.",
 		}}
+		if errors.Is(err, fs.ErrPermission) {
+			r.Findings[0].Meaning = "This user may not read " + e.path + ", so nothing was checked."
+			r.Findings[0].Fix = "Run this as the user that runs errand: `sudo -u errand errand doctor -c " + e.path + "`."
+		}
 		return r, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -124,11 +132,7 @@ func (e examination) stopped(ctx context.Context, w world, cfg config.Config) (d
 
 // fix corrects the modes of errand's own files that other users can access. It looks at the files itself: what answers at errand's
 // address may be another program.
-func (e examination) fix(w world) error {
-	cfg, err := config.Load(e.path, w.env)
-	if err != nil {
-		return nil //nolint:nilerr // the report says why
-	}
+func (e examination) fix(w world, cfg config.Config) error {
 	done, err := server.FixModes(cfg)
 	for _, c := range done {
 		if _, err := fmt.Fprintf(w.err, "fixed: mode %04o for %s\n", c.Mode, c.Path); err != nil {

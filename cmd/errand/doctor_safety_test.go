@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -127,5 +130,27 @@ func TestDoctorKeepsTheProgramsApart(t *testing.T) {
 	state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
 	if err == nil && !strings.Contains(string(state), ") Z ") {
 		t.Errorf("a process was left: %s", state)
+	}
+}
+
+// TestDoctorIsInterrupted: Ctrl-C ends the checks without a report, because what was not finished would look like problems.
+func TestDoctorIsInterrupted(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t, build(t))
+	c.write("bin/claude", "#!/bin/sh\ntouch "+c.path("started")+"\nsleep 1000\n", 0o755)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(c.path("started")); err == nil {
+				stop()
+			}
+			runtime.Gosched()
+		}
+	}()
+	var out, errs bytes.Buffer
+	w := world{out: &out, err: &errs, bin: c.bin, env: func(string) (string, bool) { return "", false }}
+	err := examination{path: c.file()}.run(ctx, w)
+	if err == nil || !strings.Contains(err.Error(), "interrupted") || out.Len() > 0 {
+		t.Errorf("got %v and %q", err, out.String())
 	}
 }

@@ -126,7 +126,7 @@ func (r Report) Count(s Status) int {
 // Write writes the report for people: problems with their meaning and their fix first, and a line for everything else.
 func (r Report) Write(w io.Writer) error {
 	var b strings.Builder
-	where := "errand does not run"
+	where := "checked without a running errand"
 	if r.Serving {
 		where = "checked by the running errand"
 	}

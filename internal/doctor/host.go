@@ -20,7 +20,7 @@ type Host struct {
 	Data     string            // the data folder
 	Secrets  map[string]string // the files of secrets by their keys in the configuration
 	Warnings []string          // settings that are probably not intended
-	Root     bool              // errand runs as root
+	Root     bool              // this process runs as root
 	// Free returns the free space of a file system; by default that of the operating system.
 	Free func(path string) (Space, error)
 	// Integrity checks the store's file; nil if it was not possible to open it.
@@ -54,7 +54,13 @@ func HostCheck(h Host) Check {
 		if len(h.Warnings) == 0 {
 			list = append(list, Finding{Check: "config", Status: OK, Found: "The configuration is valid."})
 		}
-		if h.Root {
+		switch user := h.user(); {
+		case h.Root && user != 0:
+			list = append(list, Finding{
+				Check: "host.user", Status: Note, Found: fmt.Sprintf("root makes these checks, but the data folder belongs to user %d: whether that user can read and write errand's files was not checked.", user),
+				Fix: fmt.Sprintf("Run this as that user: `sudo -u '#%d' errand doctor`.", user),
+			})
+		case h.Root:
 			list = append(list, Finding{
 				Check: "host.user", Status: Warning, Found: "errand runs as root.",
 				Meaning: "A bug in errand, or an escape from a sandbox, has all rights on this host.", Fix: "Create a user: `useradd --system errand`, make it the owner of the data folder, and set `User=errand` in the systemd unit.",
@@ -124,19 +130,23 @@ func (h Host) exposed(check, path string, info fs.FileInfo) []Finding {
 	return []Finding{f}
 }
 
-// own reports whether a path is a file with this one name, or a folder, of the user who runs errand: this process's user, or the
-// owner of the data folder if root examines it. A symbolic link is not.
+// user returns the user who runs errand: this process's user, or the owner of the data folder if root examines it.
+func (h Host) user() int {
+	user := os.Geteuid()
+	if data, err := os.Stat(h.Data); err == nil && user == 0 {
+		user, _ = owner(data)
+	}
+	return user
+}
+
+// own reports whether a path is a file with this one name, or a folder, of errand's user. A symbolic link is not.
 func (h Host) own(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return false
 	}
-	user := os.Geteuid()
-	if data, err := os.Stat(h.Data); err == nil && user == 0 {
-		user, _ = owner(data)
-	}
 	uid, links := owner(info)
-	return uid == user && (info.IsDir() || info.Mode().IsRegular() && links == 1)
+	return uid == h.user() && (info.IsDir() || info.Mode().IsRegular() && links == 1)
 }
 
 // FixModes takes away other users' access to the data folder and to files of secrets, where that is safe, and returns what it has

@@ -63,3 +63,21 @@ func TestHostIsNotChanged(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestRootExaminesAnotherUsersErrand: root's check does not say that errand runs as root if another user owns the data.
+func TestRootExaminesAnotherUsersErrand(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give folders away")
+	}
+	data := t.TempDir()
+	for uid, want := range map[int]doctor.Status{0: doctor.Warning, 65534: doctor.Note} {
+		if err := os.Chown(data, uid, -1); err != nil {
+			t.Fatal(err)
+		}
+		got := findings(t, doctor.HostCheck(doctor.Host{Data: data, Root: true}), "host.user")
+		if len(got) != 1 || got[0].Status != want {
+			t.Errorf("user %d: got %+v", uid, got)
+		}
+	}
+}
