@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,9 +125,9 @@ func TestStatusWatch(t *testing.T) {
 
 func TestStatusWatchDuringRestart(t *testing.T) {
 	t.Parallel()
-	requests := 0
+	var requests atomic.Int32
 	restarting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if requests++; requests == 2 {
+		if requests.Add(1) == 2 {
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = w.Write([]byte(strings.ReplaceAll(sampleBoard, "acme/web", `acme/\u001b[2Jweb`)))
@@ -137,14 +138,14 @@ func TestStatusWatchDuringRestart(t *testing.T) {
 	defer stop()
 	var shown bytes.Buffer
 	out := writer(func(p []byte) (int, error) {
-		if requests == 3 && bytes.Contains(p, []byte("TASK")) {
+		if requests.Load() == 3 && bytes.Contains(p, []byte("TASK")) {
 			stop() // Ctrl-C
 		}
 		return shown.Write(p)
 	})
 	err := statusFlags{watch: true, every: time.Millisecond}.run(ctx, world{out: out}, cfg)
-	if err != nil || requests != 3 || !strings.Contains(shown.String(), "Trying again.") || strings.Count(shown.String(), "\x1b") != 4 {
-		t.Errorf("got %d requests, %v and %q", requests, err, shown.String())
+	if err != nil || requests.Load() != 3 || !strings.Contains(shown.String(), "Trying again.") || strings.Count(shown.String(), "\x1b") != 4 {
+		t.Errorf("got %d requests, %v and %q", requests.Load(), err, shown.String())
 	}
 }
 
