@@ -135,8 +135,9 @@ func TestCommentsOnThePullRequestAreRead(t *testing.T) {
 				l := newLife(t)
 				c.to(l)
 				before := len(l.task.Feedback)
-				c.said.OnPR = true
-				l.said(60, by, c.said)
+				said := c.said
+				said.OnPR = true
+				l.said(60, by, said)
 				if got := l.posted(); !slices.Equal(got, c.posts) || l.task.Gathering != nil != c.reads || len(l.task.Feedback) > before != c.reads {
 					t.Errorf("got posts %v, gathering %v, feedback %v", got, l.task.Gathering, l.task.Feedback)
 				}
