@@ -190,14 +190,16 @@ func refusal(err error) *forge.Error {
 	return nil
 }
 
-// isInsistedRead lists the reads that are retried after a refusal: they concern a person's comment, which the person
-// will not repeat.
+// isInsistedRead lists the calls that are retried after a refusal: they concern a person's comment, which the person
+// will not repeat, or a second copy of a comment, which would stay for ever.
 func isInsistedRead(kind state.JobKind, op string) bool {
 	switch kind {
 	case state.JobVet:
 		return op == "permission" || op == "read a comment again" || op == "read issue" // the last one for a mention in its text
 	case state.JobApprove:
 		return op == "permission" || op == "read plan"
+	case state.JobDue:
+		return op == "find comments" || op == "delete" // of a second copy of errand's own comment
 	}
 	return false
 }

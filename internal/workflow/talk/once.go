@@ -56,7 +56,8 @@ func (s *Steps) deleteTwins(ctx context.Context, w *step.Attempt, twins []forge.
 	return nil
 }
 
-// DeleteTwins checks a while after an unknown outcome for a second copy of a comment, and deletes it.
+// DeleteTwins checks a while after an unknown outcome for a second copy of a comment, and deletes it. It is retried even if GitHub
+// refuses it: a permission that is missing for a moment must not leave two comments for ever.
 func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, id string) (event.Event, error) {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {
@@ -71,14 +72,14 @@ func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, id string) (ev
 	}
 	found, err := s.GitHub.FindComments(ctx, w.Repo, number, comment.Marker(w.Job.Args.Marker), w.Job.Args.Since.Add(-step.LookBack))
 	if err != nil {
-		return event.Event{}, fmt.Errorf("look for a twin comment: %w", err)
+		return event.Event{}, step.Retryable(fmt.Errorf("look for a twin comment: %w", err))
 	}
 	for _, f := range found {
 		if f.ID == n {
 			continue
 		}
 		if err := s.GitHub.DeleteComment(ctx, w.Repo, f.ID); err != nil {
-			return event.Event{}, fmt.Errorf("delete a twin comment: %w", err)
+			return event.Event{}, step.Retryable(fmt.Errorf("delete a twin comment: %w", err))
 		}
 	}
 	return step.Done(), nil
