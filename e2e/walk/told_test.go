@@ -60,7 +60,8 @@ func (m *model) checkGathered(r *record, after *state.Task, e event.Event) {
 }
 
 // checkPace checks the gap between edits of a status comment. After an edit with the complete state, a job that was
-// queued during the edit keeps its time, and shows all changes until then.
+// queued during the edit keeps its time, and shows all changes until then. The first edit of a life need not wait: it may continue
+// the comment of the life before.
 func (m *model) checkPace(j *state.Job, t *state.Task) {
 	if t != nil && !j.Created.After(m.shownAll[t.Key]) {
 		return
@@ -68,7 +69,7 @@ func (m *model) checkPace(j *state.Job, t *state.Task) {
 	if j.Kind != state.JobStatus || t == nil || t.Status.At.IsZero() {
 		return
 	}
-	if gap := machine.DefaultPolicy().StatusGap; m.w.now.Before(t.Status.At.Add(gap - time.Second)) {
+	if gap := machine.DefaultPolicy().StatusGap; m.w.now.Sub(t.Trigger.At) > gap && m.w.now.Before(t.Status.At.Add(gap-time.Second)) {
 		m.w.complain("pace: the status comment of task %s is written only %s after its last edit", t.Key, m.w.now.Sub(t.Status.At))
 	}
 }
