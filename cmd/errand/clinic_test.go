@@ -47,7 +47,7 @@ func newClinic(t *testing.T, bin string) *clinic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: key}); err != nil {
+	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: key, Record: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.github.Close() })
