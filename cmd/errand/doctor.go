@@ -50,7 +50,7 @@ func doctorCommand(w world) *cobra.Command {
 	}
 	configFlag(c, &e.path)
 	c.Flags().BoolVar(&e.asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&e.fixModes, "fix", false, "take away other users' access to the data folder and to secrets' files that belong to errand's user, then check")
+	c.Flags().BoolVar(&e.fixModes, "fix", false, "revoke other users' access to the data folder and to secret files that errand's user owns, then check")
 	return c
 }
 

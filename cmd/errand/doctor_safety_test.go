@@ -133,7 +133,7 @@ func TestDoctorKeepsTheProgramsApart(t *testing.T) {
 	}
 }
 
-// TestDoctorIsInterrupted: Ctrl-C ends the checks without a report, because what was not finished would look like problems.
+// TestDoctorIsInterrupted: Ctrl-C ends the checks without a report, because unfinished checks would be reported as problems.
 func TestDoctorIsInterrupted(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t, build(t))

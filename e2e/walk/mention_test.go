@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-github/v66/github"
 )
 
-// Mentions in the text of an issue. A person with write access starts a task by one, when the issue is opened or by an edit, unless
-// the issue has or had a task. Nobody else does.
+// Mentions in the text of an issue. If a person with write access opens an issue with a mention, or adds one by an edit, a task
+// starts, unless the issue has or had a task. Mentions by other people start nothing.
 
 // mentioning returns texts of issues. Only the first ones mention errand; the others quote it, or talk about it.
 func mentioning() []string {

@@ -182,7 +182,7 @@ type coarseSpan struct {
 	at       time.Time
 }
 
-// interval returns the interval of watchers: that of a long span until they have run once more after its end.
+// interval returns the interval at which watchers run. After a long span, its interval applies for two more minutes.
 func (w *world) interval() time.Duration {
 	if w.now.Before(w.ended.at.Add(2 * time.Minute)) {
 		return max(w.coarse, w.ended.interval)

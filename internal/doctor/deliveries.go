@@ -43,8 +43,7 @@ func (c *githubCheck) deliveries(ctx context.Context) {
 	last := list[0]
 	at := last.At.UTC().Format("2006-01-02 15:04 MST")
 	if last.OK {
-		f := Finding{Check: check, Status: OK, Found: fmt.Sprintf("The latest webhook arrived at %s; %d of the last %d failed.", at, failed, recent)}
-		c.add(f)
+		c.add(Finding{Check: check, Status: OK, Found: fmt.Sprintf("The latest webhook arrived at %s; %d of the last %d failed.", at, failed, recent)})
 		return
 	}
 	c.add(Finding{

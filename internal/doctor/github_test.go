@@ -63,7 +63,7 @@ func granted() map[string]string {
 	return all
 }
 
-// TestAppCannotBeRead: whatever GitHub, or something else at its address, answers, there is a meaning and a fix.
+// TestAppCannotBeRead: if the App cannot be read, the finding has a meaning and a fix, for every kind of answer.
 func TestAppCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]*hub{

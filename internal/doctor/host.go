@@ -149,8 +149,7 @@ func (h Host) own(path string) bool {
 	return uid == h.user() && (info.IsDir() || info.Mode().IsRegular() && links == 1)
 }
 
-// FixModes takes away other users' access to the data folder and to files of secrets, where that is safe, and returns what it has
-// changed.
+// FixModes revokes other users' access to the data folder and to secret files that errand's user owns, and returns the changes.
 func (h Host) FixModes() ([]Chmod, error) {
 	var done []Chmod
 	for _, f := range append(h.folder(), h.modes()...) {

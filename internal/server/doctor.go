@@ -111,8 +111,8 @@ func hostToCheck(cfg config.Config) doctor.Host {
 	return doctor.Host{Data: cfg.Data, Secrets: cfg.SecretFiles(), Warnings: cfg.Warnings(), Root: os.Geteuid() == 0}
 }
 
-// FixModes takes away other users' access to the data folder and to errand's own files of secrets, where that is safe. It returns
-// what it has changed.
+// FixModes revokes other users' access to the data folder and to secret files, as doctor.Host.FixModes does, and returns the
+// changes.
 func FixModes(cfg config.Config) ([]doctor.Chmod, error) { return hostToCheck(cfg).FixModes() }
 
 func (s *Server) vmsToCheck() doctor.VMs {

@@ -49,8 +49,8 @@ func ProblemOf(err error) Problem {
 	return Problem{Reason: "Something went wrong on errand's side.", Hint: "The operator finds the details in the log. Comment `retry` to try again.", Class: state.ClassInternal, Err: err}
 }
 
-// Retryable makes an error of a job that carries a person's comment or approval a temporary one: GitHub's refusal may
-// be temporary, for example while the App's permissions are being changed, and the person does not repeat the comment.
+// Retryable makes an error of a job that nothing else repeats a temporary one, such as one that carries a person's comment or
+// approval: GitHub's refusal may be temporary, for example while the App's permissions are being changed.
 // It does not wait for an App that was uninstalled.
 func Retryable(err error) error {
 	p := ProblemOf(err)

@@ -56,8 +56,8 @@ func (s *Steps) deleteTwins(ctx context.Context, w *step.Attempt, twins []forge.
 	return nil
 }
 
-// DeleteTwins checks a while after an unknown outcome for a second copy of a comment, and deletes it. It is retried even if GitHub
-// refuses it: a permission that is missing for a moment must not leave two comments for ever.
+// DeleteTwins checks a while after an unknown outcome for a second copy of a comment, and deletes it. It is retried if GitHub
+// refuses it, because the refusal may be temporary and nothing else would delete the copy.
 func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, id string) (event.Event, error) {
 	n, err := strconv.ParseInt(id, 10, 64)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -104,6 +105,31 @@ func TestDuplicatesAreSearchedLater(t *testing.T) {
 		if _, err := w.Try(state.JobDue, workflowtest.Args(state.JobArgs{Due: state.DueDuplicate, Key: bad})); err == nil {
 			t.Errorf("got a search for a duplicate of comment %s", bad)
 		}
+	}
+}
+
+// TestRefusedSearchForDuplicatesIsRetried: nothing else would delete the duplicate.
+func TestRefusedSearchForDuplicatesIsRetried(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]simgithub.Fault{
+		"listing comments":   {Method: http.MethodGet, Path: "/issues/1/comments", Count: 1, Status: http.StatusForbidden},
+		"deleting a comment": {Method: http.MethodDelete, Path: "/issues/comments/", Count: 1, Status: http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			first := event.Of[event.Posted](w.Do(state.JobPost, question)).Comment
+			w.Do(state.JobPost, question)
+			look := workflowtest.Args(state.JobArgs{Due: state.DueDuplicate, Key: workflowtest.Itoa(first.ID), Marker: first.Key, Since: first.At})
+			w.MustFault(fault)
+			if _, err := w.Try(state.JobDue, look); err == nil || step.ProblemOf(err).Permanent {
+				t.Errorf("got error %v, want a temporary one", err)
+			}
+			w.Do(state.JobDue, look)
+			if list := w.Issue().Comments; len(list) != 1 || list[0].ID != first.ID {
+				t.Errorf("got %d comments", len(list))
+			}
+		})
 	}
 }
 
