@@ -42,13 +42,14 @@ func quick() *server.Timing {
 
 // world starts the simulators and errand: world [KEY=VALUE …] sets timings (keys of the configuration's section, and
 // fields of server.Timing as stage.SetTiming names them), kind=, subscription=, agent=codex (default: Claude Code),
-// internet=registry (servers that VMs can reach through errand) and account=N (VMs are servers of the Hetzner simulator, whose
+// internet=registry (servers that VMs can reach through errand), webhooks=poll (GitHub cannot reach errand) and account=N (VMs are servers of the Hetzner simulator, whose
 // account may have N). The files repo/… are the first commit, errand.yml its
 // settings, config.yml additional configuration of the operator, agent.yml additions to its section agent, model.yaml
 // rules of the model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	times, pace, kind, paid, extra, account, options := timing(), quick(), "plain", "", "", "", s.hostile.options
+	unreachable := false
 	standIn, adapter, model := "simagent", "claude", "claude-sonnet-5"
 	for _, a := range args {
 		k, v, _ := strings.Cut(a, "=")
@@ -59,6 +60,11 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 			paid = v
 		case "account":
 			account = v
+		case "webhooks":
+			if v != "poll" {
+				ts.Fatalf("unknown way of webhooks %q", v)
+			}
+			unreachable = true
 		case "agent":
 			if v != "codex" {
 				ts.Fatalf("unknown agent %q", v)
@@ -102,7 +108,7 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cfg := demo.Config{
 		Dir: s.dir, BinDir: common.Bin, Agent: common.Agent(standIn), Adapter: adapter, Model: model, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, Timing: pace, AgentMore: agent,
-		Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
+		Unreachable: unreachable, Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
 	}
 	if account != "" {
 		useCloud(ts, &cfg, account)

@@ -19,6 +19,12 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
+// HookPath is the path of errand's webhook.
+const HookPath = "/api/github/hook"
+
+// NoHook is the webhook's address of an App whose webhooks errand reads from GitHub's log: a name that cannot exist (RFC 2606).
+const NoHook = "https://errand.invalid" + HookPath
+
 const (
 	// maxPayload is the limit on a webhook's size, both GitHub's and the store's.
 	maxPayload = store.MaxPayloadBytes

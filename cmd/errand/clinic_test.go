@@ -130,6 +130,16 @@ func (c *clinic) hook(status int, do ...func()) {
 	c.github.SetWebhook(hookURL, "")
 }
 
+// reads makes errand read webhooks from GitHub's log, and GitHub send them to an address.
+func (c *clinic) reads(address string) {
+	secret := fmt.Sprintf("webhook_secret: 'file:%s'", c.path("hook"))
+	if !strings.Contains(c.config["github"], secret) {
+		c.t.Fatalf("got %q", c.config["github"])
+	}
+	c.config["github"] = strings.Replace(c.config["github"], secret, "webhooks: poll", 1)
+	c.github.SetWebhook(address, "")
+}
+
 func (c *clinic) fault(f simgithub.Fault) {
 	c.t.Helper()
 	if err := c.github.Fault(f); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -92,6 +93,14 @@ func TestDoctor(t *testing.T) {
 			plant: func(c *clinic) { c.github.SetWebhook("https://old.example.org/api/github/hook", "") },
 			check: "github.webhook", status: doctor.Failed, found: "to https://old.example.org/api/github/hook, not to " + hookURL, fix: "enter " + hookURL,
 			follow: func(c *clinic) { c.github.SetWebhook(hookURL, "") },
+		},
+		"no webhook to read": {
+			plant: func(c *clinic) { c.reads(""); c.github.SetWebhook("", "") }, check: "github.webhook", status: doctor.Failed, found: "none that errand could read", fix: "enter " + handlers.NoHook,
+			follow: func(c *clinic) { c.github.SetWebhook(handlers.NoHook, "") },
+		},
+		"webhooks go to somebody else": {
+			plant: func(c *clinic) { c.reads("https://relay.example.org/x") }, check: "github.webhook", status: doctor.Warning, found: "also sends them to https://relay.example.org/x", fix: "enter " + handlers.NoHook,
+			follow: func(c *clinic) { c.github.SetWebhook(handlers.NoHook, "") },
 		},
 		"no public_url": {
 			plant: func(c *clinic) { delete(c.config, "public_url") }, check: "github.webhook", status: doctor.Warning, found: "public_url is not set", fix: "Set public_url",

@@ -340,7 +340,7 @@ func (a api) IssueActor(ctx context.Context, _ forge.Repo, number int, what, sub
 	return f.by.Person, f.at, nil
 }
 
-func (a api) FailedDeliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error) {
+func (a api) Deliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error) {
 	out, err := read(ctx, a, "failed deliveries", func() (out []forge.Delivery, err error) {
 		for n, d := range a.failed {
 			if !d.through && !d.at.Before(since) {

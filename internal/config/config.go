@@ -284,7 +284,7 @@ func Default() Config {
 	return Config{
 		Enabled: true, Deployment: "errand", Data: "errand-data", Listen: "127.0.0.1:8080",
 		Log:      Log{Level: "info", Format: "json"},
-		GitHub:   GitHub{URL: "https://github.com"},
+		GitHub:   GitHub{URL: "https://github.com", Webhooks: WebhooksPush},
 		Agent:    registry.DefaultConfig(),
 		Models:   map[string]Model{},
 		Prices:   modelapi.DefaultPrices(),

@@ -181,6 +181,33 @@ func TestParseReportsAllProblems(t *testing.T) {
 	}
 }
 
+// TestWebhookModes: only an errand to which GitHub sends webhooks needs a secret for them.
+func TestWebhookModes(t *testing.T) {
+	t.Parallel()
+	const line = "  webhook_secret: env:HOOK\n"
+	if !strings.Contains(minimalConfig, line) {
+		t.Fatal("the minimal configuration has no webhook secret")
+	}
+	for name, tt := range map[string]struct{ lines, want string }{
+		"push":                {line + "  webhooks: push\n", ""},
+		"push by default":     {line, ""},
+		"push, no secret":     {"  webhooks: push\n", "github.webhook_secret: write env:NAME"},
+		"poll, no secret":     {"  webhooks: poll\n", ""},
+		"poll, with secret":   {line + "  webhooks: poll\n", ""},
+		"neither":             {line + "  webhooks: pull\n", `github.webhooks: "pull": write push or poll`},
+		"empty":               {line + "  webhooks: ''\n", `github.webhooks: "": write push or poll`},
+		"poll, a weak secret": {"  webhook_secret: env:SHORT\n  webhooks: poll\n", "github.webhook_secret: env:SHORT contains fewer than 16"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := config.Parse([]byte(strings.Replace(minimalConfig, line, tt.lines, 1)), env(t))
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got error %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
 func TestShortSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := config.Parse([]byte(strings.NewReplacer("env:HOOK", "env:SHORT", "env:TOKEN", "env:SHORT").Replace(minimalConfig)), env(t))

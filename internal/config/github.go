@@ -8,7 +8,10 @@ type GitHub struct {
 	AppID int64 `yaml:"app_id"`
 	// PrivateKey is the App's private key in PEM form: `file:/etc/errand/app.pem` or `env:NAME`.
 	PrivateKey Secret `yaml:"private_key"`
-	// WebhookSecret is the secret that GitHub signs the App's webhooks with. It is required.
+	// Webhooks is push (GitHub sends webhooks to errand) or poll (errand reads them from GitHub's log, every 15 seconds: for a host
+	// that GitHub cannot reach).
+	Webhooks WebhookMode `yaml:"webhooks"`
+	// WebhookSecret is the secret that GitHub signs the App's webhooks with. It is required for push.
 	WebhookSecret Secret `yaml:"webhook_secret"`
 	// URL is the address of GitHub's web pages: https://github.com, or the address of an Enterprise Server.
 	URL string `yaml:"url"`
@@ -17,6 +20,15 @@ type GitHub struct {
 	// GraphQLURL is the address of the GraphQL API. By default it is derived from url.
 	GraphQLURL string `yaml:"graphql_url"`
 }
+
+// WebhookMode is how errand gets webhooks.
+type WebhookMode string
+
+// The modes.
+const (
+	WebhooksPush WebhookMode = "push" // GitHub sends them to errand
+	WebhooksPoll WebhookMode = "poll" // errand reads them from GitHub's log
+)
 
 // WithURLs returns g with the API addresses filled in: those of github.com or of an Enterprise Server.
 func (g GitHub) WithURLs() GitHub {

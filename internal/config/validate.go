@@ -75,7 +75,9 @@ func (g GitHub) problems(r *report) {
 		block, _ := pem.Decode([]byte(key))
 		r.unless(block != nil && strings.HasSuffix(block.Type, "PRIVATE KEY"), "github.private_key", "%s does not contain a private key in PEM form; use the .pem file that GitHub generated", g.PrivateKey)
 	}
-	r.unless(g.WebhookSecret.Set(), "github.webhook_secret", "write env:NAME or file:/path; without a secret anybody could forge webhooks")
+	r.unless(g.Webhooks == WebhooksPush || g.Webhooks == WebhooksPoll, "github.webhooks", "%q: write push or poll", g.Webhooks)
+	r.unless(g.WebhookSecret.Set() || g.Webhooks == WebhooksPoll, "github.webhook_secret",
+		"write env:NAME or file:/path; without a secret anybody could forge webhooks")
 	r.long("github.webhook_secret", g.WebhookSecret)
 	r.unless(isURL(g.URL), "github.url", "%q is not an http(s) address", g.URL)
 	r.unless(g.APIURL == "" || isURL(g.APIURL), "github.api_url", "%q is not an http(s) address", g.APIURL)

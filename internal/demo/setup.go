@@ -27,8 +27,9 @@ log: {level: debug}
 github:
   app_id: {{.AppID}}
   private_key: {{yaml (printf "file:%s" .KeyFile)}}
-  webhook_secret: {{yaml (printf "file:%s" .SecretFile)}}
-  url: {{.GitHub}}
+{{if .Unreachable}}  webhooks: poll
+{{else}}  webhook_secret: {{yaml (printf "file:%s" .SecretFile)}}
+{{end}}  url: {{.GitHub}}
 trigger: {assignee: {{.Machine}}, label: errand}
 admin: {token: {{yaml (printf "file:%s" .TokenFile)}}}
 agent:
@@ -122,7 +123,7 @@ func (w *World) writeConfig() error {
 		"TokenFile": filepath.Join(secrets, "token"), "ModelKeyFile": filepath.Join(secrets, "model"), "GitHub": w.GitHub.BaseURL(), "Machine": Machine,
 		"Adapter": adapter, "Agent": w.cfg.Agent, "ModelName": model, "Env": tools.env, "Model": w.addr, "Anthropic": anthropic, "Kind": w.kind(), "Path": tools.path, "Binds": tools.binds,
 		"Cloud": w.cloud, "CloudTokenFile": filepath.Join(secrets, "cloud"), "Paid": w.paid,
-		"Fast": w.cfg.Fast, "Extra": w.cfg.Extra, "AgentMore": indented(w.cfg.AgentMore),
+		"Unreachable": w.cfg.Unreachable, "Fast": w.cfg.Fast, "Extra": w.cfg.Extra, "AgentMore": indented(w.cfg.AgentMore),
 	})
 	return errors.Join(err, f.Close())
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -58,7 +59,9 @@ type Config struct {
 	Model   string
 	// Subscription makes errand use the model on a subscription, ByLogin or ByToken, instead of a key.
 	Subscription string
-	Fast         bool // short intervals; otherwise production's
+	// Unreachable makes errand read webhooks from GitHub's log, as if GitHub could not reach it.
+	Unreachable bool
+	Fast        bool // short intervals; otherwise production's
 	// Timing sets intervals that the configuration does not have; nil means production's, or short ones if Fast.
 	Timing *server.Timing
 	Kind   string // kind of sandboxes, default auto
@@ -217,7 +220,11 @@ func (w *World) Start(ctx context.Context) error {
 	}
 	w.URL = "http://" + ln.Addr().String()
 	cfg.PublicURL = w.URL
-	w.GitHub.SetWebhook(w.URL+"/api/github/hook", cfg.GitHub.WebhookSecret.Reveal())
+	hook := w.URL + handlers.HookPath
+	if w.cfg.Unreachable {
+		hook = handlers.NoHook
+	}
+	w.GitHub.SetWebhook(hook, cfg.GitHub.WebhookSecret.Reveal())
 	bin, err := w.binDir()
 	if err != nil {
 		return errors.Join(err, ln.Close())

@@ -4,13 +4,31 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/forge"
 )
 
 const deliveryWindow = 3 * 24 * time.Hour
+
+// loggedWebhook checks the settings of a webhook that errand reads from GitHub's log. err is set if there is none.
+func (c *githubCheck) loggedWebhook(hook forge.WebhookSettings, err error) {
+	f := Finding{Check: "github.webhook", Status: OK, Found: "errand reads webhooks from GitHub's log; GitHub can send them nowhere."}
+	switch address, problem := url.Parse(hook.URL); {
+	case err != nil || hook.URL == "":
+		f.Status, f.Found = Failed, "The App has no webhook, so GitHub's log has none that errand could read."
+		f.Meaning = "errand notices what people do only in its sweeps, up to a quarter of an hour later."
+		f.Fix = fmt.Sprintf("Open %s, tick “Active” under Webhook, and enter %s, a name that cannot exist.", c.app.SettingsURL, handlers.NoHook)
+	case problem != nil || !strings.HasSuffix(address.Hostname(), ".invalid"):
+		f.Status, f.Found = Warning, fmt.Sprintf("errand reads webhooks from GitHub's log, but GitHub also sends them to %s.", hook.URL)
+		f.Meaning = "Whoever answers there gets the texts of your issues."
+		f.Fix = fmt.Sprintf("Open %s and enter %s, a name that cannot exist. If it is errand's own address, and GitHub can reach it, set github.webhooks to push instead.", c.app.SettingsURL, handlers.NoHook)
+	}
+	c.add(f)
+}
 
 // deliveries checks how GitHub's latest attempts to deliver webhooks ended.
 func (c *githubCheck) deliveries(ctx context.Context) {
@@ -41,6 +59,10 @@ func (c *githubCheck) deliveries(ctx context.Context) {
 		return
 	}
 	last := list[0]
+	if c.ReadsWebhooks {
+		c.add(Finding{Check: check, Status: OK, Found: fmt.Sprintf("The latest webhook in GitHub's log is of %s.", last.At.UTC().Format("2006-01-02 15:04 MST"))})
+		return
+	}
 	at := last.At.UTC().Format("2006-01-02 15:04 MST")
 	if last.OK {
 		c.add(Finding{Check: check, Status: OK, Found: fmt.Sprintf("The latest webhook arrived at %s; %d of the last %d failed.", at, failed, recent)})
@@ -61,7 +83,7 @@ func outcome(d forge.Delivery) string {
 
 // fixDelivery returns the remedy for a webhook that was answered with a status.
 func (c *githubCheck) fixDelivery(status int) string {
-	address := strings.TrimSuffix(c.PublicURL, "/") + HookPath
+	address := strings.TrimSuffix(c.PublicURL, "/") + handlers.HookPath
 	if c.PublicURL == "" {
 		address = "the webhook's address"
 	}
@@ -71,9 +93,9 @@ func (c *githubCheck) fixDelivery(status int) string {
 	case http.StatusBadRequest:
 		return "Enter the secret of github.webhook_secret as the webhook's secret at " + c.app.SettingsURL + "; the answer at " + c.app.SettingsURL + "/advanced tells whether the signature is wrong."
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return "Let the reverse proxy forward " + HookPath + " without a login of its own."
+		return "Let the reverse proxy forward " + handlers.HookPath + " without a login of its own."
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusMovedPermanently, http.StatusFound, http.StatusPermanentRedirect:
-		return "Let the reverse proxy forward POST " + HookPath + " to errand's listen address, without a redirect."
+		return "Let the reverse proxy forward POST " + handlers.HookPath + " to errand's listen address, without a redirect."
 	case http.StatusRequestEntityTooLarge:
 		return "Let the reverse proxy accept bodies of 25 MB (nginx: `client_max_body_size 25m`)."
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

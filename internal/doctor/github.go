@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/mod/semver"
 
+	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
@@ -36,14 +37,13 @@ type GitHubConfig struct {
 	// PublicURL is errand's own address for webhooks, without the path; empty if it is not configured.
 	PublicURL string
 	Assignee  string // trigger.assignee
+	// ReadsWebhooks is set if errand reads webhooks from GitHub's log, and GitHub cannot send them.
+	ReadsWebhooks bool
 	// Version is errand's own. It is compared with the latest release if ReleasesThere is set: errand's releases are on github.com.
 	Version       string
 	ReleasesThere bool
 	Now           func() time.Time
 }
-
-// HookPath is the path of errand's webhook.
-const HookPath = "/api/github/hook"
 
 const (
 	maxSkew     = time.Minute      // GitHub refuses the App's credentials beyond it
@@ -174,13 +174,17 @@ func (c *githubCheck) webhook(ctx context.Context) {
 		c.unreadable(check, err)
 		return
 	}
+	if c.ReadsWebhooks {
+		c.loggedWebhook(hook, err)
+		return
+	}
 	want := ""
 	if c.PublicURL != "" {
-		want = strings.TrimSuffix(c.PublicURL, "/") + HookPath
+		want = strings.TrimSuffix(c.PublicURL, "/") + handlers.HookPath
 	}
 	shown := want
 	if shown == "" {
-		shown = "https://YOUR.HOST" + HookPath
+		shown = "https://YOUR.HOST" + handlers.HookPath
 	}
 	fix := fmt.Sprintf("Open %s, tick “Active” under Webhook, and enter %s with the secret of github.webhook_secret.", c.app.SettingsURL, shown)
 	const silent = "Without webhooks, errand notices what people do only in its sweeps, up to a quarter of an hour later."

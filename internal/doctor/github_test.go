@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/gateway"
@@ -27,7 +28,7 @@ type hub struct {
 func (h *hub) ClockSkew(context.Context) (time.Duration, error) { return 0, nil }
 func (h *hub) ReadApp(context.Context) (forge.App, error)       { return h.app, h.readApp }
 func (h *hub) Webhook(context.Context) (forge.WebhookSettings, error) {
-	return forge.WebhookSettings{URL: "https://errand.example.org" + doctor.HookPath}, nil
+	return forge.WebhookSettings{URL: "https://errand.example.org" + handlers.HookPath}, nil
 }
 func (h *hub) RecentDeliveries(context.Context) ([]forge.Delivery, error)  { return h.deliveries, nil }
 func (h *hub) Installations(context.Context) ([]forge.Installation, error) { return h.list, nil }

@@ -58,7 +58,7 @@ func TestInstallations(t *testing.T) {
 	}
 }
 
-func TestFailedDeliveries(t *testing.T) {
+func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	w := forgetest.NewWorld(t) // without a webhook address, every delivery fails
 	w.OpenIssue(t, "one")
@@ -66,8 +66,8 @@ func TestFailedDeliveries(t *testing.T) {
 	var list []forge.Delivery
 	forgetest.Poll(t, "two failed deliveries of issues", func() bool {
 		list = nil
-		for _, d := range forgetest.Must(w.Forge.FailedDeliveries(t.Context(), time.Now().Add(-time.Hour)))(t) {
-			if d.Event == "issues" {
+		for _, d := range forgetest.Must(w.Forge.Deliveries(t.Context(), time.Now().Add(-time.Hour)))(t) {
+			if d.Event == "issues" && !d.OK {
 				list = append(list, d)
 			}
 		}
@@ -77,12 +77,12 @@ func TestFailedDeliveries(t *testing.T) {
 	if err != nil || event != "issues" || guid != list[0].GUID || !cmp.Equal(issueOf(t, payload), "one") {
 		t.Errorf("got %s %s %s, %v", event, guid, payload, err)
 	}
-	if later := forgetest.Must(w.Forge.FailedDeliveries(t.Context(), time.Now().Add(time.Hour)))(t); len(later) != 0 {
+	if later := forgetest.Must(w.Forge.Deliveries(t.Context(), time.Now().Add(time.Hour)))(t); len(later) != 0 {
 		t.Errorf("got %d from the future", len(later))
 	}
 }
 
-func TestFailedDeliveriesOnSeveralPages(t *testing.T) {
+func TestDeliveriesOnSeveralPages(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.UTC)
 	entry := func(id int, guid, status string, age time.Duration) m {
@@ -96,12 +96,12 @@ func TestFailedDeliveriesOnSeveralPages(t *testing.T) {
 		}
 		forgetest.Answer(w, 200, []m{entry(3, "redelivered", "failed to connect", time.Hour), entry(2, "a", "Invalid HTTP Response: 500", time.Hour), entry(1, "old", "timed out", 5*time.Hour)})
 	})
-	list := forgetest.Must(forgetest.New(t, gh.URL).FailedDeliveries(t.Context(), now.Add(-2*time.Hour)))(t)
+	list := forgetest.Must(forgetest.New(t, gh.URL).Deliveries(t.Context(), now.Add(-2*time.Hour)))(t)
 	var got []string
 	for _, d := range list {
-		got = append(got, fmt.Sprint(d.GUID, d.ID))
+		got = append(got, fmt.Sprint(d.GUID, d.ID, d.OK))
 	}
-	if diff := cmp.Diff([]string{"a2", "b8"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a2 false", "b8 false", "redelivered9 true"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

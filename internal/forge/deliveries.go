@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type Delivery struct {
 	Action       string
 	Installation int64
 	At           time.Time
-	OK           bool
+	OK           bool   // GitHub's attempt was answered with success
 	Status       string // OK, or why not: such as "timed out" or "Invalid HTTP Response: 502"
 	StatusCode   int    // of errand's answer, or of the proxy's; 0 if there was none
 }
@@ -50,40 +51,36 @@ func (f *Forge) RecentDeliveries(ctx context.Context) ([]Delivery, error) {
 	return list, err
 }
 
-// FailedDeliveries returns one attempt, oldest first, of each webhook since a time of which no attempt succeeded. It
-// reads at most 100 pages.
-func (f *Forge) FailedDeliveries(ctx context.Context, since time.Time) ([]Delivery, error) {
-	failed := map[string]Delivery{}
-	ok := map[string]bool{}
-	var order []string
+// Deliveries returns one attempt, oldest first, to deliver each webhook since a time. Its OK tells whether any attempt since then
+// succeeded. It reads at most 100 pages.
+func (f *Forge) Deliveries(ctx context.Context, since time.Time) ([]Delivery, error) {
+	place := map[string]int{} // in list, by GUID
+	var list []Delivery       // newest first
 	cursor := ""
 	for range client.MaxPages {
-		list, next, err := f.deliveriesPage(ctx, cursor)
+		page, next, err := f.deliveriesPage(ctx, cursor)
 		if err != nil {
 			return nil, err
 		}
-		for _, d := range list {
+		for _, d := range page {
 			if d.At.Before(since) {
 				next = ""
 				continue
 			}
-			ok[d.GUID] = ok[d.GUID] || d.OK
-			if _, seen := failed[d.GUID]; !seen {
-				failed[d.GUID] = d
-				order = append(order, d.GUID)
+			i, seen := place[d.GUID]
+			if !seen {
+				place[d.GUID] = len(list)
+				list = append(list, d)
+				continue
 			}
+			list[i].OK = list[i].OK || d.OK
 		}
 		if cursor = next; cursor == "" {
 			break
 		}
 	}
-	var out []Delivery
-	for i := len(order) - 1; i >= 0; i-- {
-		if guid := order[i]; !ok[guid] {
-			out = append(out, failed[guid])
-		}
-	}
-	return out, nil
+	slices.Reverse(list)
+	return list, nil
 }
 
 // deliveriesPage returns the page of attempts at cursor, newest first, and the cursor of the next page. An empty cursor

@@ -85,7 +85,8 @@ func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs) 
 		doctor.HostCheck(host),
 		doctor.GitHubCheck(s.forge, doctor.GitHubConfig{
 			API: g.APIURL, AppID: g.AppID, AppURL: appPages(g.URL), PublicURL: s.cfg.PublicURL, Assignee: s.cfg.Trigger.Assignee, Now: s.opts.Now,
-			Version: s.opts.Version, ReleasesThere: strings.TrimSuffix(g.URL, "/") == publicGitHub,
+			ReadsWebhooks: s.readWebhooks() != 0,
+			Version:       s.opts.Version, ReleasesThere: strings.TrimSuffix(g.URL, "/") == publicGitHub,
 		}),
 		doctor.VMCheck(vms),
 		doctor.ModelCheck(s.tryModels),

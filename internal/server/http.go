@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/httpserver"
 	"github.com/errand-bot/errand/state"
@@ -38,12 +39,14 @@ func (s *Server) routes(pages http.Handler) (http.Handler, error) {
 	// Deliveries are stored at once, also before the App is identified.
 	inbox := handlers.NewInbox(s.store, s.store, nil, s.opts.Log, s.opts.Now)
 	inbox.Received = s.handleDelivery
-	hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), inbox)
-	if err != nil {
-		return nil, err
-	}
 	mux := http.NewServeMux()
-	mux.Handle("/api/github/hook", hook)
+	if s.cfg.GitHub.Webhooks != config.WebhooksPoll {
+		hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), inbox)
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle(handlers.HookPath, hook)
+	}
 	mux.HandleFunc("GET /healthz", health)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	if s.adminLn == nil {

@@ -292,7 +292,7 @@ func (s *Server) work(ctx context.Context) error {
 	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
-		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, sweeper.Run, s.fleet.Run, s.cleaner.Run, s.bake,
+		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, sweeper.Run, sweeper.ReadWebhooks, s.fleet.Run, s.cleaner.Run, s.bake,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}

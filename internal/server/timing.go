@@ -30,6 +30,8 @@ type Timing struct {
 	PollGap time.Duration
 	// GoneAfter is how long an issue may be unreachable before its task ends, if no webhook says why.
 	GoneAfter time.Duration
+	// ReadWebhooks is how often webhooks are read from GitHub's log if GitHub cannot send them.
+	ReadWebhooks time.Duration
 	// GitHubTimeout bounds one request to GitHub.
 	GitHubTimeout time.Duration
 	// RateLimitPause is the first pause after a secondary rate limit whose answer names no time; it doubles while the
@@ -63,7 +65,7 @@ func DefaultTiming() Timing {
 		StatusGap: p.StatusGap, GatherTalk: p.GatherTalk, GatherMax: p.GatherMax, Settle: p.SettleFor,
 		Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 		MaxAttempts: p.MaxAttempts, SleepBefore: p.SleepBefore,
-		PollGap: 2 * time.Second, GoneAfter: time.Hour, GitHubTimeout: 30 * time.Second, RateLimitPause: time.Minute,
+		PollGap: 2 * time.Second, GoneAfter: time.Hour, ReadWebhooks: 15 * time.Second, GitHubTimeout: 30 * time.Second, RateLimitPause: time.Minute,
 		WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond,
 		JobRetry: 2 * time.Second, RescueEvery: 10 * time.Second, ProgressEvery: 5 * time.Second,
 		UnreachableFor: 10 * time.Minute, ReapGrace: 15 * time.Minute, VMTick: 5 * time.Second,

@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/retention"
 	"github.com/errand-bot/errand/internal/runlog"
@@ -133,9 +134,19 @@ func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper 
 		Deliveries: t.Deliveries,
 		State:      t.Sweep,
 		GoneAfter:  s.opts.Timing.GoneAfter,
+
+		ReadWebhooks: s.readWebhooks(),
 	})
 	s.sweeper.Store(sweeper)
 	return sweeper
+}
+
+// readWebhooks returns how often all webhooks are read from GitHub's log, or 0 if GitHub sends them.
+func (s *Server) readWebhooks() time.Duration {
+	if s.cfg.GitHub.Webhooks != config.WebhooksPoll {
+		return 0
+	}
+	return s.opts.Timing.ReadWebhooks
 }
 
 // unstarted lists the issues with an old trigger, as the last sweep found them.

@@ -25,7 +25,7 @@ type SweepReader interface {
 	InstallationRepos(ctx context.Context, installation int64) ([]state.Repo, error)
 	CheckInstalled(ctx context.Context, repo int64) error
 
-	FailedDeliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error)
+	Deliveries(ctx context.Context, since time.Time) ([]forge.Delivery, error)
 	HookDelivery(ctx context.Context, id int64) (event, guid string, payload []byte, err error)
 
 	Permission(ctx context.Context, r forge.Repo, login string, id int64) (state.Permission, error)
@@ -63,6 +63,7 @@ type SweeperConfig struct {
 	Slug            string // people mention errand as @slug
 	Assignee, Label string
 	Deliveries      time.Duration // interval of sweeps for lost webhooks (5 min)
+	ReadWebhooks    time.Duration // interval of reading all webhooks from GitHub's log; 0 if GitHub sends them to errand
 	State           time.Duration // interval of comparisons with GitHub's state (15 min)
 	GoneAfter       time.Duration // time after which an unreadable issue counts as gone (1 h)
 }
@@ -70,7 +71,7 @@ type SweeperConfig struct {
 // A Sweeper finds missed changes: webhooks that GitHub could not deliver, and state changes for which no webhook
 // arrived. Events are hints; GitHub's current state is authoritative.
 //
-// Unstarted and Adopt may be called at any time, everything else only by one goroutine.
+// Unstarted, Adopt and ReadWebhooks may be called at any time, everything else only by one goroutine.
 type Sweeper struct {
 	cfg     SweeperConfig
 	started time.Time
@@ -105,9 +106,6 @@ func NewSweeper(cfg SweeperConfig) *Sweeper {
 	}
 }
 
-// deliveryRetention is how long GitHub keeps deliveries.
-const deliveryRetention = 72 * time.Hour
-
 // Run sweeps at the start and then periodically until ctx ends.
 func (s *Sweeper) Run(ctx context.Context) error {
 	var lastState time.Time
@@ -126,42 +124,6 @@ func (s *Sweeper) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// fetchLost fetches webhooks for which every delivery attempt failed. An error with one does not affect the others.
-func (s *Sweeper) fetchLost(ctx context.Context) error {
-	failed, err := s.cfg.GitHub.FailedDeliveries(ctx, s.cfg.Now().Add(-deliveryRetention))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, d := range failed {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		errs = append(errs, s.fetchDelivery(ctx, d))
-	}
-	return errors.Join(errs...)
-}
-
-// fetchDelivery stores a failed delivery unless it is known.
-func (s *Sweeper) fetchDelivery(ctx context.Context, d forge.Delivery) error {
-	known, err := s.cfg.Store.HasDelivery(ctx, d.GUID)
-	if err != nil {
-		return fmt.Errorf("look up a delivery: %w", err)
-	}
-	if known {
-		return nil
-	}
-	event, guid, payload, err := s.cfg.GitHub.HookDelivery(ctx, d.ID)
-	if err != nil {
-		return fmt.Errorf("fetch delivery %s: %w", d.GUID, err)
-	}
-	if err := s.cfg.Inbox.Insert(ctx, guid, event, payload); err != nil {
-		return err
-	}
-	s.cfg.Log.Info().Str("delivery", guid).Str("event", event).Msg("fetched a lost webhook")
-	return nil
 }
 
 // compareAll compares every task, and every issue that should have one, with GitHub.

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -174,8 +176,8 @@ func isTimeout(err error) bool {
 var errRefused = errors.New("connection refused")
 
 func (q *Queue) post(d *Delivery) (int, http.Header, string, error) {
-	if d.URL == "" {
-		return 0, nil, "", errRefused
+	if address, err := url.Parse(d.URL); d.URL == "" || err == nil && strings.HasSuffix(address.Hostname(), ".invalid") {
+		return 0, nil, "", errRefused // such a name never exists (RFC 2606); asking the network would take time
 	}
 	ctx, cancel := context.WithTimeout(q.ctx, q.cfg.Timeout)
 	defer cancel()
