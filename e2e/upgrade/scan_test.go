@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/handlers"
 )
 
 var (
@@ -145,6 +147,9 @@ func (s *scanner) call(c *ast.CallExpr) {
 	if sel, ok := c.Fun.(*ast.SelectorExpr); ok && len(c.Args) > 1 && (sel.Sel.Name == "Handle" || sel.Sel.Name == "HandleFunc") {
 		if v, ok := text(c.Args[0]); ok {
 			s.add("routes", v)
+		}
+		if named, ok := c.Args[0].(*ast.SelectorExpr); ok && named.Sel.Name == "HookPath" {
+			s.add("routes", handlers.HookPath)
 		}
 	}
 	var name string
