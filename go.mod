@@ -45,6 +45,7 @@ require (
 
 require (
 	github.com/anthropics/anthropic-sdk-go v1.26.0
+	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/hetznercloud/hcloud-go/v2 v2.52.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	golang.org/x/mod v0.41.0

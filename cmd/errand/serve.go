@@ -58,9 +58,17 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 
 // serve creates the server and runs it until ctx ends.
 func serve(ctx context.Context, cfg config.Config, log zerolog.Logger) (err error) {
-	s, err := server.New(ctx, cfg, server.Options{Log: log, Version: builtFrom().version})
+	ln, err := inheritedListener()
 	if err != nil {
 		return err
+	}
+	s, err := server.New(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, Listener: ln})
+	if err != nil {
+		return err
+	}
+	if ln != nil && !listensAt(ln, cfg.Listen) {
+		log.Warn().Str("socket", ln.Addr().String()).Str("listen", cfg.Listen).
+			Msg("the socket of the service manager has another address than listen, at which errand's commands look for it")
 	}
 	defer func() {
 		if cerr := s.Close(); cerr != nil {

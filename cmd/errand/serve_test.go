@@ -136,10 +136,16 @@ type process struct {
 	done chan error
 }
 
-// start starts errand on a free port and reads it from the log.
+// start starts errand on a free port.
 func start(t *testing.T, bin string) *process {
 	t.Helper()
-	p := &process{cmd: command(t, bin, "127.0.0.1:0", t.TempDir()), done: make(chan error, 1)}
+	return begin(t, command(t, bin, "127.0.0.1:0", t.TempDir()))
+}
+
+// begin starts a command that runs errand, and reads its address from the log.
+func begin(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, done: make(chan error, 1)}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

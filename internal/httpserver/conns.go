@@ -1,10 +1,12 @@
 package httpserver
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 // maxConns bounds the connections to one listener.
@@ -19,11 +21,13 @@ type conns struct {
 	mu    sync.Mutex
 	begun uint64 // counts requests and waits, in place of a clock
 	open  map[net.Conn]conn
+	next  chan struct{} // closed at the next change, if somebody waits for it
 }
 
 type conn struct {
 	from  netip.Prefix
 	begun uint64
+	state http.ConnState
 }
 
 func newConns(most int) *conns { return &conns{max: most, open: map[net.Conn]conn{}} }
@@ -32,6 +36,10 @@ func newConns(most int) *conns { return &conns{max: most, open: map[net.Conn]con
 func (c *conns) changed(nc net.Conn, s http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
 	known, ok := c.open[nc]
 	switch {
 	case s == http.StateClosed || s == http.StateHijacked:
@@ -43,13 +51,51 @@ func (c *conns) changed(nc net.Conn, s http.ConnState) {
 		return // closed already
 	}
 	c.begun++
-	known.begun = c.begun
+	known.begun, known.state = c.begun, s
 	c.open[nc] = known
 	if len(c.open) > c.max {
 		victim := c.victim()
 		delete(c.open, victim)
 		_ = victim.Close()
 	}
+}
+
+// wait waits until no connection has a request, nor is about to bring one because it is new or part of the head has come, or until ctx
+// ends. It does not wait long for heads: a browser opens connections in advance.
+func (c *conns) wait(ctx context.Context) {
+	patience := time.NewTimer(headTime)
+	defer patience.Stop()
+	for heads := true; ; {
+		next, idle := c.idle(heads)
+		if idle {
+			return
+		}
+		select {
+		case <-next:
+		case <-patience.C:
+			heads = false
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// headTime is how long wait waits for the heads of requests.
+const headTime = 2 * time.Second
+
+// idle reports whether no connection has a request, nor, if heads is set, is about to bring one. Next is closed when a connection changes.
+func (c *conns) idle(heads bool) (next <-chan struct{}, idle bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for nc, known := range c.open {
+		if known.state == http.StateActive || heads && (known.state == http.StateNew || headBegun(nc)) {
+			if c.next == nil {
+				c.next = make(chan struct{})
+			}
+			return c.next, false
+		}
+	}
+	return nil, true
 }
 
 // victim returns the connection to close.

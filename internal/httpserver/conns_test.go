@@ -70,3 +70,47 @@ func TestTooManyConnections(t *testing.T) {
 		})
 	}
 }
+
+// TestIdle: a connection is not idle while it has a request, nor, as long as heads are waited for, before its first one and while a head
+// comes.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+	nc := &headConn{Conn: ours}
+	c := newConns(10)
+	change := func(s http.ConnState) {
+		nextHead(nc, s)
+		c.changed(nc, s)
+	}
+	part := func() {
+		go func() { _, _ = theirs.Write([]byte("P")) }()
+		if n, err := nc.Read(make([]byte, 10)); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	for _, tt := range []struct {
+		what        string
+		do          func()
+		idle, later bool // while heads are waited for, and after that
+	}{
+		{"new", func() { change(http.StateNew) }, false, true},
+		{"a head comes", part, false, true},
+		{"a request", func() { change(http.StateActive) }, false, false},
+		{"idle", func() { change(http.StateIdle) }, true, true},
+		{"another head comes", part, false, true},
+		{"another request", func() { change(http.StateActive) }, false, false},
+		{"closed", func() { change(http.StateClosed) }, true, true},
+	} {
+		before, _ := c.idle(true)
+		tt.do()
+		if before != nil && tt.what != "a head comes" {
+			<-before // it was told
+		}
+		_, idle := c.idle(true)
+		_, later := c.idle(false)
+		if idle != tt.idle || later != tt.later {
+			t.Errorf("%s: got idle %t and %t, want %t and %t", tt.what, idle, later, tt.idle, tt.later)
+		}
+	}
+}

@@ -30,6 +30,7 @@ type headConn struct {
 	net.Conn
 
 	mu    sync.Mutex
+	begun bool // something of the head has come
 	lines int
 	empty bool // nothing has come of the line that comes now
 	body  bool // the head has ended
@@ -40,6 +41,7 @@ func (c *headConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.begun = c.begun || n > 0
 	for i := 0; i < n && !c.body; i++ {
 		switch b[i] {
 		case '\r':
@@ -68,7 +70,18 @@ func (c *headConn) CloseWrite() error {
 func nextHead(nc net.Conn, s http.ConnState) {
 	if c, ok := nc.(*headConn); ok && s == http.StateIdle {
 		c.mu.Lock()
-		c.lines, c.empty, c.body = 0, false, false
+		c.begun, c.lines, c.empty, c.body = false, 0, false, false
 		c.mu.Unlock()
 	}
+}
+
+// headBegun reports whether part of a request's head has come over an idle connection.
+func headBegun(nc net.Conn) bool {
+	c, ok := nc.(*headConn)
+	if !ok {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.begun
 }

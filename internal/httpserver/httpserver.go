@@ -28,7 +28,7 @@ type Server struct {
 func (s Server) Serve(ctx context.Context) error {
 	open := newConns(maxConns)
 	srv := &http.Server{
-		Handler: proxies(s.Proxies).wrap(s.Handler),
+		Handler: proxies(s.Proxies).wrap(closing(ctx, s.Handler)),
 		ConnState: func(nc net.Conn, s http.ConnState) {
 			nextHead(nc, s)
 			open.changed(nc, s)
@@ -47,9 +47,19 @@ func (s Server) Serve(ctx context.Context) error {
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Shutdown)
 	defer cancel()
-	err := srv.Shutdown(end)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = srv.Close()
-	}
-	return err
+	// Not by srv.Shutdown: it closes connections whose first request it has just read, and so loses a webhook.
+	err := s.Listener.Close()
+	<-errs // all connections that were accepted are in open
+	open.wait(end)
+	return errors.Join(err, srv.Close())
+}
+
+// closing closes the connections of requests that are answered after the end of ctx.
+func closing(ctx context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ctx.Err() != nil {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
