@@ -182,6 +182,17 @@ func (p *process) wait(t *testing.T) error {
 	}
 }
 
+// stop ends errand gracefully.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.wait(t); err != nil {
+		t.Fatalf("ended with %v", err)
+	}
+}
+
 func get(t *testing.T, url string) int {
 	t.Helper()
 	resp, err := http.Get(url)

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -75,24 +74,14 @@ func TestRestartLosesNoWebhook(t *testing.T) {
 		for range 5 {
 			<-answered
 		}
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		if err := p.wait(t); err != nil {
-			t.Fatalf("ended with %v", err)
-		}
+		p.stop(t)
 		p = restart()
 	}
 	close(stop)
 	if err := errors.Join(<-ended...); err != nil {
 		t.Error(err)
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.wait(t); err != nil {
-		t.Errorf("ended with %v", err)
-	}
+	p.stop(t)
 	db, err := boltkv.Open(filepath.Join(dir, "data", "errand.db"), boltkv.Options{})
 	if err != nil {
 		t.Fatal(err)
