@@ -83,32 +83,52 @@ func TestMentionInIssueTextOfTask(t *testing.T) {
 	}
 }
 
-// TestTriggerRightAfterMention: who opens an issue with a mention and an assignee gives one trigger. Removing the assignment
-// cancels the task; a later assignment is answered.
-func TestTriggerRightAfterMention(t *testing.T) {
+// TestSeveralTriggersAtOnce: who opens an issue with a mention, an assignee and a label gives one trigger. An assignment or a label takes
+// over from a mention, so that removing it cancels the task; a later one is answered.
+func TestSeveralTriggersAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		after time.Duration
-		via   state.TriggerVia
-		taken bool
+		first  state.TriggerVia
+		after  time.Duration
+		via    state.TriggerVia
+		by     state.Person
+		posts  int
+		cancel bool // removing the second trigger cancels the task
 	}{
-		"at once, assigned": {time.Second, state.TriggerAssigned, true},
-		"at once, labeled":  {time.Second, state.TriggerLabel, true},
-		"before it":         {-time.Second, state.TriggerAssigned, true},
-		"later":             {2 * time.Minute, state.TriggerAssigned, false},
+		"a mention, then assigned":           {state.TriggerMention, time.Second, state.TriggerAssigned, writer, 0, true},
+		"a mention, then labeled":            {state.TriggerMention, time.Second, state.TriggerLabel, writer, 0, true},
+		"assigned, then a mention":           {state.TriggerMention, -time.Second, state.TriggerAssigned, writer, 0, true},
+		"a mention, assigned later":          {state.TriggerMention, 2 * time.Minute, state.TriggerAssigned, writer, 1, false},
+		"assigned, then labeled":             {state.TriggerAssigned, time.Second, state.TriggerLabel, writer, 0, false},
+		"labeled, then assigned":             {state.TriggerLabel, 30 * time.Second, state.TriggerAssigned, writer, 0, false},
+		"labeled before, but heard later":    {state.TriggerAssigned, -30 * time.Second, state.TriggerLabel, writer, 0, false},
+		"assigned, labeled by a colleague":   {state.TriggerAssigned, time.Second, state.TriggerLabel, colleague, 0, false},
+		"assigned, labeled later":            {state.TriggerAssigned, 2 * time.Minute, state.TriggerLabel, colleague, 1, false},
+		"labeled, assigned later":            {state.TriggerLabel, 2 * time.Minute, state.TriggerAssigned, writer, 1, false},
+		"assigned, assigned again at GitHub": {state.TriggerAssigned, 2 * time.Minute, state.TriggerAssigned, writer, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
-			l.mentioned(writer, state.PermissionWrite, state.Comment{}, state.VerbPlan)
-			e := event.Event{By: writer, Permission: state.PermissionWrite, Via: c.via, At: l.now.Add(c.after), Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}}
-			l.do(e)
-			if got := len(l.posted()) == 0; got != c.taken || (l.task.Trigger.Via == c.via) != c.taken {
-				t.Errorf("got posts %v and trigger %+v, want the trigger taken over: %t", l.posted(), l.task.Trigger, c.taken)
+			triggered := func(by state.Person, via state.TriggerVia, at time.Time) {
+				l.do(event.Event{By: by, Permission: state.PermissionWrite, Via: via, At: at, Payload: event.Triggered{Issue: &state.Issue{Title: "Bug", Body: "It breaks."}}})
+			}
+			began := l.now
+			if c.first == state.TriggerMention {
+				l.mentioned(writer, state.PermissionWrite, state.Comment{}, state.VerbPlan)
+			} else {
+				triggered(writer, c.first, began)
+			}
+			triggered(c.by, c.via, began.Add(c.after))
+			if got := len(l.posted()); got != c.posts {
+				t.Errorf("got posts %v, want %d", l.posted(), c.posts)
+			}
+			if triggered(c.by, c.via, began.Add(c.after)); len(l.posted()) != 0 {
+				t.Errorf("a repetition is answered: %v", l.posted())
 			}
 			l.do(event.Event{By: colleague, Via: c.via, Payload: event.Untriggered{}, Permission: state.PermissionWrite})
-			if ended := l.task.Ended(); ended != c.taken {
-				t.Errorf("after it was removed: got an end: %t, want %t", ended, c.taken)
+			if ended := l.task.Ended(); ended != c.cancel {
+				t.Errorf("after it was removed: got an end: %t, want %t", ended, c.cancel)
 			}
 		})
 	}

@@ -97,21 +97,26 @@ func countMention(c *change) {
 	}
 }
 
-// triggerWindow is the time within which an assignment or a label belongs to the mention that started the task: people do both
-// when they open an issue.
+// triggerWindow is the time within which an assignment or a label belongs to the trigger that started the task: people do several
+// of these when they open an issue.
 const triggerWindow = time.Minute
 
-// addTrigger answers, once, that the issue already has a task. An assignment or a label right after the mention that started
-// the task becomes its trigger instead, so that removing it cancels the task.
+// addTrigger answers, once, that the issue already has a task. An assignment or a label right after the task's trigger belongs to it, and
+// replaces a mention as the trigger, so that removing it cancels the task.
 func addTrigger(c *change) {
-	if t := &c.t.Trigger; t.Via == state.TriggerMention && c.e.Via != event.ViaSweep && c.e.At.Sub(t.At).Abs() < triggerWindow {
-		t.Via = c.e.Via
+	t := &c.t.Trigger
+	if c.e.Via == event.ViaSweep || c.e.Via == t.Via {
 		return
 	}
-	if c.e.Via == event.ViaSweep || c.e.Via == c.t.Trigger.Via || !c.markOnce("one-task") {
+	if c.e.At.Sub(t.At).Abs() < triggerWindow {
+		if t.Via == state.TriggerMention {
+			t.Via = c.e.Via
+		}
 		return
 	}
-	c.reply(state.ReplyOneTask)
+	if c.markOnce("one-task") {
+		c.reply(state.ReplyOneTask)
+	}
 }
 
 // freeze stores the issue's text as the sender of the event saw it.

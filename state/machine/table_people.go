@@ -46,7 +46,7 @@ var peopleRows = []Row{
 	{
 		From: open, On: event.KindTriggered,
 		To: same, do: addTrigger,
-		Doc: "one task per issue: a second trigger is answered, unless it comes right after the mention that started the task",
+		Doc: "one task per issue: a second trigger is answered, unless it comes right after the first",
 	},
 	{
 		From: open, On: event.KindUntriggered,
