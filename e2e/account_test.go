@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,10 +16,16 @@ import (
 // cloudHaste is the factor by which the simulator is faster than the real cloud.
 const cloudHaste = 60
 
-// useCloud makes VMs servers of the Hetzner simulator, whose account may have as many as text says.
+// useCloud makes VMs servers of the Hetzner simulator, with the limits in text: the number of servers of the account and, after a
+// colon, the hours of a task.
 func useCloud(ts *testscript.TestScript, cfg *demo.Config, text string) {
-	most, err := strconv.Atoi(text)
+	servers, hours, limited := strings.Cut(text, ":")
+	most, err := strconv.Atoi(servers)
 	ts.Check(err)
+	if limited {
+		cfg.VMHours, err = strconv.Atoi(hours)
+		ts.Check(err)
+	}
 	took := simhetzner.Scaled(cloudHaste)
 	cfg.Provider, cfg.Kind, cfg.Took = demo.ProviderHetzner, local.KindAuto, &took
 	cfg.Account = func(c *simhetzner.Config) { c.Quota.Servers, c.Period = most, time.Hour }

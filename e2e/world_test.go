@@ -42,8 +42,8 @@ func quick() *server.Timing {
 
 // world starts the simulators and errand: world [KEY=VALUE …] sets timings (keys of the configuration's section, and
 // fields of server.Timing as stage.SetTiming names them), kind=, subscription=, agent=codex (default: Claude Code),
-// internet=registry (servers that VMs can reach through errand), webhooks=poll (GitHub cannot reach errand) and account=N (VMs are servers of the Hetzner simulator, whose
-// account may have N). The files repo/… are the first commit, errand.yml its
+// internet=registry (servers that VMs can reach through errand), webhooks=poll (GitHub cannot reach errand) and account=N[:HOURS] (VMs
+// are servers of the Hetzner simulator, whose account may have N, and a task may use HOURS of them). The files repo/… are the first commit, errand.yml its
 // settings, config.yml additional configuration of the operator, agent.yml additions to its section agent, model.yaml
 // rules of the model before the usual ones.
 func world(ts *testscript.TestScript, neg bool, args []string) {

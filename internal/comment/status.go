@@ -109,7 +109,7 @@ func awaited(t *state.Task, v View) string {
 		return waiting + "a command by " + who + ". " + endText(t, v)
 	case state.AwaitedRetry:
 		act := v.say("retry")
-		if t.End != nil && command.IsIn(t.End.Hint, "retry") {
+		if t.End != nil && (command.IsIn(t.End.Hint, "retry") || command.IsIn(t.End.Hint, "budget")) {
 			act = "a command"
 		}
 		return waiting + act + " by " + who + ". " + endText(t, v)

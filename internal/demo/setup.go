@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ hetzner:
   token: {{yaml (printf "file:%s" .CloudTokenFile)}}
   endpoint: {{.Cloud}}
   billing_period: {{.Paid}}
-limits: {vm_hours: 100, vm_creates: 100}
+limits: {vm_hours: {{.VMHours}}, vm_creates: 100}
 {{- end}}
 {{- if .Fast}}
 timing:
@@ -122,7 +123,7 @@ func (w *World) writeConfig() error {
 		"Data": filepath.Join(w.cfg.Dir, "data"), "AppID": app.ID, "KeyFile": filepath.Join(secrets, "app.pem"), "SecretFile": filepath.Join(secrets, "webhook"),
 		"TokenFile": filepath.Join(secrets, "token"), "ModelKeyFile": filepath.Join(secrets, "model"), "GitHub": w.GitHub.BaseURL(), "Machine": Machine,
 		"Adapter": adapter, "Agent": w.cfg.Agent, "ModelName": model, "Env": tools.env, "Model": w.addr, "Anthropic": anthropic, "Kind": w.kind(), "Path": tools.path, "Binds": tools.binds,
-		"Cloud": w.cloud, "CloudTokenFile": filepath.Join(secrets, "cloud"), "Paid": w.paid,
+		"Cloud": w.cloud, "CloudTokenFile": filepath.Join(secrets, "cloud"), "Paid": w.paid, "VMHours": cmp.Or(w.cfg.VMHours, 100),
 		"Unreachable": w.cfg.Unreachable, "Fast": w.cfg.Fast, "Extra": w.cfg.Extra, "AgentMore": indented(w.cfg.AgentMore),
 	})
 	return errors.Join(err, f.Close())

@@ -70,7 +70,8 @@ type Config struct {
 	Provider, Sleep string
 	Machines        simhetzner.Machines
 	// Took are the durations of the cloud; nil means short ones if Fast, otherwise realistic ones.
-	Took *simhetzner.Took
+	Took    *simhetzner.Took
+	VMHours int // the limit on a task's VM hours there, default 100
 	// Account may modify the configuration of the Hetzner simulator; it may be nil.
 	Account func(*simhetzner.Config)
 	Script  string // the model's script in YAML; default the demo's
