@@ -263,9 +263,10 @@ func (p post) howToGoOn() string {
 	return p.v.say("plan") + " on the issue starts a new task." + openFirst(p.t)
 }
 
-// openFirst returns that the issue must be open for a new start if the task ended because it was closed.
+// openFirst returns that the issue must be open for a new start if the task ended because it was closed, or with a merge, which usually
+// closes it.
 func openFirst(t *state.Task) string {
-	if t.End == nil || t.End.Reason != state.EndIssueClosed {
+	if t.Phase != state.PhaseDone && (t.End == nil || t.End.Reason != state.EndIssueClosed) {
 		return ""
 	}
 	return " The issue has to be open for that."

@@ -104,7 +104,7 @@ func (p post) replyWords() string {
 			return fmt.Sprintf("This task has ended (%s). To continue it, write %s on the issue before %s. To start a new one, write %s there.",
 				words.Phase(p.t.Phase), v.say("retry"), v.clock(p.t.End.KeptUntil), v.say("plan"))
 		}
-		return fmt.Sprintf("This task has ended (%s). Comment %s on the issue to start a new one.", words.Phase(p.t.Phase), v.say("plan"))
+		return fmt.Sprintf("This task has ended (%s). Comment %s on the issue to start a new one.", words.Phase(p.t.Phase), v.say("plan")) + openFirst(p.t)
 	case state.ReplyHowToApprove:
 		return fmt.Sprintf("The comment by %s approves nothing. To approve %s, give it a 👍, tick its box, or write %s.", name(p.By), p.linkToRevision(), p.approve())
 	case state.WaitingDisabled:
@@ -122,7 +122,7 @@ func (p post) nothingToRetry() string {
 	case p.t.Phase == state.PhaseCancelled && p.t.PR == nil && p.t.End != nil && !p.t.End.KeptUntil.IsZero():
 		return fmt.Sprintf("A canceled task can be retried as long as its work is kept, which was until %s. To start a new one, comment %s on the issue.", v.clock(p.t.End.KeptUntil), v.say("plan"))
 	case p.t.Ended():
-		return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan"))
+		return fmt.Sprintf("The task is %s, so it cannot be retried. To start a new one, comment %s on the issue.", words.Phase(p.t.Phase), v.say("plan")) + openFirst(p.t)
 	}
 	return fmt.Sprintf("There is nothing to retry: %s. %s shows details.", stageClause(p.t), v.say("status"))
 }

@@ -276,3 +276,46 @@ func TestRetryDespiteWorkOfOthers(t *testing.T) {
 		t.Error("errand would ask again")
 	}
 }
+
+// TestPlanOnClosedIssue: `plan` after the end starts nothing while the issue is closed, unless it continues a pull request. The
+// reply says what to do, and the same comment on the open issue starts the next life.
+func TestPlanOnClosedIssue(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bring   func(*life)
+		by      state.Permission
+		refused bool
+	}{
+		"canceled":             {func(l *life) { l.implementing(); l.comment(state.VerbCancel) }, state.PermissionWrite, true},
+		"merged":               {func(l *life) { l.toPR(); l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}}) }, state.PermissionWrite, true},
+		"with a pull request":  {func(l *life) { l.toPR(); l.unassign() }, state.PermissionWrite, false},
+		"without write access": {func(l *life) { l.implementing(); l.comment(state.VerbCancel) }, state.PermissionRead, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			c.bring(l)
+			if !l.task.Ended() {
+				t.Fatalf("the task is %s", l.task.Phase)
+			}
+			l.now = l.now.Add(time.Minute)
+			plan := func(closed bool) {
+				e := order(writer, c.by, state.Order{Verb: state.VerbPlan})
+				said := event.Of[event.Commented](e)
+				said.Comment, said.Issue = &state.Comment{ID: l.now.Unix(), Mention: true, Body: "words", At: l.now}, &state.Issue{Title: "Bug", Body: "It breaks.", Closed: closed}
+				e.Payload = said
+				l.do(e)
+			}
+			plan(true)
+			writes := c.by == state.PermissionWrite
+			if refused := l.task.Gen == 1; refused != c.refused || l.hasReply(state.ReplyRetryClosed) != (refused && writes) {
+				t.Errorf("got life %d and jobs %v", l.task.Gen, kindsOf(l.jobs))
+			}
+			if c.refused && writes {
+				if plan(false); l.task.Gen != 2 {
+					t.Errorf("the issue is open again: got life %d and jobs %v", l.task.Gen, kindsOf(l.jobs))
+				}
+			}
+		})
+	}
+}

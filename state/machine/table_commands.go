@@ -123,6 +123,12 @@ var commandRows = []Row{
 	},
 	{
 		From: ended, On: event.KindCommented, Verb: state.VerbPlan,
+		If: "on the issue, which is closed, after the end, and there is no pull request to continue", when: all(isOnIssue, isIssueClosed, not(isOutdated), not(isAdoptable)),
+		To: same, do: reply(state.ReplyRetryClosed),
+		Doc: "a reply asks to reopen the issue first",
+	},
+	{
+		From: ended, On: event.KindCommented, Verb: state.VerbPlan,
 		If: "on the issue, after the end", when: all(isOnIssue, not(isOutdated)),
 		To: []state.Phase{state.PhaseQueued, state.PhaseImplementing}, do: beginTask,
 		Doc: "the task continues its pull request, if that is open or was closed recently; otherwise it starts again",
