@@ -82,7 +82,7 @@ func TestLongMailsAreReadQuickly(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"> a\n", "\n", "--\n", "On 1 ", "On 1 wrote:\n> a\n", "--\na\n", "> On 1 wrote:\n", "sent from my "} {
 		began := time.Now()
-		Parse(strings.Repeat(unit, maxBody/len(unit)), "errand", false)
+		cutSignature(cutQuotedMail(strings.Repeat(unit, maxBody/len(unit))))
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("%q took %s", unit, took)
 		}
