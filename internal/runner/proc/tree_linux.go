@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -168,6 +169,9 @@ func endDescendants(pid int, isolation Isolation) int {
 	}
 	self := os.Getpid()
 	return killUntilGone(func() []int {
+		if !hasChildren() {
+			return nil // the parent of an orphan is this process, so it has no other descendants either
+		}
 		var pids []int
 		for _, e := range descendants(readProcessTable(), self) {
 			if e.zombie && e.parent == self {
@@ -178,6 +182,16 @@ func endDescendants(pid int, isolation Isolation) int {
 		}
 		return pids
 	})
+}
+
+// hasChildren reports whether this process may have children, ended ones included. It reaps none.
+func hasChildren() bool {
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return !errors.Is(err, unix.ECHILD)
+		}
+	}
 }
 
 // killUntilGone stops and kills the listed processes until list returns none, and returns how many remain. It stops all

@@ -1,6 +1,7 @@
 package box
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -163,7 +164,7 @@ func reapUntil(pid int) int {
 // isolates nothing.
 func killDescendants(timeout time.Duration) {
 	deadline := time.Now().Add(timeout)
-	for time.Now().Before(deadline) {
+	for time.Now().Before(deadline) && reapChildren() {
 		pids := descendants(os.Getpid())
 		if len(pids) == 0 {
 			return
@@ -171,16 +172,22 @@ func killDescendants(timeout time.Duration) {
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		for {
-			got, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
-			if err != nil || got <= 0 {
-				break
-			}
-		}
-		if !time.Now().Before(deadline) {
+		if !reapChildren() || !time.Now().Before(deadline) {
 			return
 		}
 		_ = unix.Nanosleep(&unix.Timespec{Nsec: 2e6}, nil)
+	}
+}
+
+// reapChildren reaps the ended children of this process and reports whether it may have others. A subreaper without
+// children has no descendants: they need no search through all processes of the host.
+func reapChildren() bool {
+	for {
+		switch got, err := unix.Wait4(-1, nil, unix.WNOHANG|unix.WALL, nil); {
+		case errors.Is(err, unix.EINTR), err == nil && got > 0:
+		default:
+			return !errors.Is(err, unix.ECHILD)
+		}
 	}
 }
 
