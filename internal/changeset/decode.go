@@ -102,9 +102,10 @@ func BlobID(content []byte) string {
 
 // IsID reports whether the text is a full object id: 40 lower-case hexadecimal digits.
 func IsID(text string) bool {
-	if len(text) != 40 {
-		return false
-	}
+	return len(text) == 40 && isHex(text)
+}
+
+func isHex(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false

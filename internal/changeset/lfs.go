@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -20,12 +19,6 @@ type Pointer struct {
 	Size int64
 }
 
-// The required lines of a pointer.
-var (
-	pointerOID  = regexp.MustCompile(`(?m)^oid sha256:([0-9a-f]{64})$`)
-	pointerSize = regexp.MustCompile(`(?m)^size ([0-9]{1,15})$`)
-)
-
 // ParsePointer parses an LFS pointer. isPointer reports whether content is, or claims to be, a pointer; p is zero
 // unless the pointer is valid.
 func ParsePointer(content []byte) (p Pointer, isPointer bool) {
@@ -37,15 +30,30 @@ func ParsePointer(content []byte) (p Pointer, isPointer bool) {
 	if !strings.HasPrefix(text, "version https://git-lfs.github.com/spec/") && !strings.HasPrefix(text, "version https://hawser.github.com/spec/") {
 		return Pointer{}, false
 	}
-	oid, size := pointerOID.FindStringSubmatch(text), pointerSize.FindStringSubmatch(text)
-	if oid == nil || size == nil {
+	oid := pointerField(text, "oid sha256:", func(v string) bool { return len(v) == 64 && isHex(v) })
+	size := pointerField(text, "size ", func(v string) bool { return len(v) <= maxSizeDigits && isNumber(v) })
+	n, err := strconv.ParseInt(size, 10, 64)
+	if oid == "" || err != nil {
 		return Pointer{}, true
 	}
-	n, err := strconv.ParseInt(size[1], 10, 64)
-	if err != nil {
-		return Pointer{}, true
+	return Pointer{OID: oid, Size: n}, true
+}
+
+// maxSizeDigits bounds the size in a pointer.
+const maxSizeDigits = 15
+
+// pointerField returns the rest of the first line that starts with key and has a valid rest, or "".
+func pointerField(text, key string, valid func(string) bool) string {
+	for line := range strings.SplitSeq(text, "\n") {
+		if value, ok := strings.CutPrefix(line, key); ok && valid(value) {
+			return value
+		}
 	}
-	return Pointer{OID: oid[1], Size: n}, true
+	return ""
+}
+
+func isNumber(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
 // PointerTo returns the pointer to an object with this content, and its text.

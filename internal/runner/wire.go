@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/runlog"
@@ -104,14 +104,21 @@ type Status struct {
 // ErrUnknownRun is returned for the id of a run that was never started here.
 var ErrUnknownRun = errors.New("no such run")
 
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+// maxID is the maximum length of a run's id in bytes.
+const maxID = 128
 
-// CheckID returns an error unless the id is a valid name of a run.
+// CheckID returns an error unless the id is a valid name of a run: letters, digits, dots, dashes and underscores, the
+// first of them a letter or a digit.
 func CheckID(id string) error {
-	if !idPattern.MatchString(id) {
-		return fmt.Errorf("run id %q: use letters, digits, dots, dashes and underscores, at most 128", id)
+	invalid := func(c rune) bool { return !isAlphanumeric(c) && !strings.ContainsRune("._-", c) }
+	if id == "" || len(id) > maxID || !isAlphanumeric(rune(id[0])) || strings.ContainsFunc(id, invalid) {
+		return fmt.Errorf("run id %q: use letters, digits, dots, dashes and underscores, at most %d", id, maxID)
 	}
 	return nil
+}
+
+func isAlphanumeric(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
 // Validate returns an error that names the first invalid field.

@@ -10,7 +10,8 @@ package wire
 
 import (
 	"encoding/json"
-	"regexp"
+
+	"github.com/google/uuid"
 
 	"github.com/errand-bot/errand/internal/runlog"
 )
@@ -63,10 +64,8 @@ func Tools() []string { return []string{ToolBash, ToolEdit, ToolView} }
 // SessionDir is the directory of sessions, below the home directory, with one file NAME.jsonl each.
 const SessionDir = ".errand-agent"
 
-var sessionID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
-
-// IsSession reports whether id is a valid session id, which must be a UUID.
-func IsSession(id string) bool { return sessionID.MatchString(id) }
+// IsSession reports whether id is a valid session id, which must be a UUID in its usual form of 36 characters.
+func IsSession(id string) bool { return len(id) == 36 && uuid.Validate(id) == nil }
 
 // Type is the type of a line.
 type Type string
