@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
@@ -192,6 +193,22 @@ func (r *repo) check(ctx context.Context, args ...string) (bool, error) {
 // commit resolves a revision to a commit id.
 func (r *repo) commit(ctx context.Context, revision string) (string, error) {
 	return r.text(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+}
+
+// resolve resolves several revisions to the ids of existing objects, with one git.
+func (r *repo) resolve(ctx context.Context, revisions ...string) ([]string, error) {
+	in := strings.NewReader(strings.Join(revisions, "\n") + "\n")
+	out, err := r.pipe(ctx, in, "cat-file", "--batch-check=%(objectname)")
+	if err != nil {
+		return nil, err
+	}
+	ids := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
+	for i, revision := range revisions {
+		if i >= len(ids) || !changeset.IsID(ids[i]) {
+			return nil, fmt.Errorf("%s does not exist", revision)
+		}
+	}
+	return ids, nil
 }
 
 // tree returns the tree id of a commit.

@@ -3,10 +3,8 @@ package work
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -76,8 +74,11 @@ func prepare(ctx context.Context, spec PrepareSpec) (Place, error) {
 		if _, err := r.run(ctx, "init", "--quiet", "--template=", "--initial-branch="+spec.Branch, "."); err != nil {
 			return Place{}, err
 		}
+		if err := r.extendConfig(spec.settings()); err != nil {
+			return Place{}, fmt.Errorf("configure: %w", err)
+		}
 	}
-	if err := configure(ctx, r, spec); err != nil {
+	if err := r.configure(ctx, spec.settings()); err != nil {
 		return Place{}, err
 	}
 	if _, err := r.commit(ctx, "refs/heads/"+spec.Branch); err == nil {
@@ -138,71 +139,28 @@ func checkNames(dir, commit, branch string) error {
 	return nil
 }
 
-func configure(ctx context.Context, r *repo, spec PrepareSpec) error {
-	settings := map[string]string{
-		"user.name":         orText(spec.UserName, "errand"),
-		"user.email":        orText(spec.UserEmail, "errand@localhost"),
-		"remote.origin.url": spec.URL,
-		"push.default":      "nothing",
-		"gc.auto":           "0",
-	}
-	maps.Copy(settings, spec.Config)
-	present := r.settings(ctx)
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		if slices.Equal(present[key], []string{settings[key]}) {
-			continue
-		}
-		if _, err := r.run(ctx, "config", "--local", "--replace-all", key, settings[key]); err != nil {
-			return fmt.Errorf("configure %s: %w", key, err)
-		}
-	}
-	return nil
-}
-
-// settings returns all values of the repository's own configuration by key, or nil if git cannot read it.
-func (r *repo) settings(ctx context.Context) map[string][]string {
-	out, err := r.run(ctx, "config", "--local", "--no-includes", "--list", "-z")
-	if err != nil {
-		return nil // setting a value reports the error
-	}
-	all := map[string][]string{}
-	for entry := range strings.SplitSeq(string(out), "\x00") {
-		if key, value, ok := strings.Cut(entry, "\n"); ok {
-			all[key] = append(all[key], value)
-		}
-	}
-	return all
-}
-
 // fetch ensures that a commit exists in the repository. It always fetches a named ref, so that the agent sees its
 // remote-tracking branch.
 func (r *repo) fetch(ctx context.Context, from Source, commit string) error {
 	if !changeset.IsID(commit) {
 		return fmt.Errorf("fetch: %q is not a commit id", commit)
 	}
-	_, err := r.commit(ctx, commit)
-	present := err == nil
-	if from.URL == "" {
-		if present {
-			return nil
-		}
-		return fmt.Errorf("fetch %s: it is missing, and no URL is given", commit)
-	}
-	if from.Ref != "" {
+	if from.URL != "" && from.Ref != "" {
 		if err := r.fetchSpec(ctx, from, trackingSpec(from.Ref)); err != nil {
 			return fmt.Errorf("fetch %s: %w", from.Ref, err)
 		}
-	} else if present {
-		return nil
 	}
 	if _, err := r.commit(ctx, commit); err == nil {
 		return nil
+	}
+	if from.URL == "" {
+		return fmt.Errorf("fetch %s: it is missing, and no URL is given", commit)
 	}
 	// The ref has moved since the commit was chosen.
 	if err := r.fetchSpec(ctx, from, commit); err != nil {
 		return fmt.Errorf("fetch commit %s: %w", commit, err)
 	}
-	_, err = r.commit(ctx, commit)
+	_, err := r.commit(ctx, commit)
 	return err
 }
 
@@ -229,13 +187,9 @@ func (r *repo) fetchSpec(ctx context.Context, from Source, refspec string) error
 
 // readPlace returns the checkout's commit and its tree.
 func readPlace(ctx context.Context, r *repo) (Place, error) {
-	head, err := r.commit(ctx, "HEAD")
+	ids, err := r.resolve(ctx, "HEAD^{commit}", "HEAD^{tree}")
 	if err != nil {
 		return Place{}, fmt.Errorf("read head: %w", err)
 	}
-	tree, err := r.tree(ctx, head)
-	if err != nil {
-		return Place{}, fmt.Errorf("read tree: %w", err)
-	}
-	return Place{Head: head, Tree: tree}, nil
+	return Place{Head: ids[0], Tree: ids[1]}, nil
 }

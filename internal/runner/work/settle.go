@@ -44,7 +44,12 @@ func (c *collector) commitPending(ctx context.Context) error {
 	return c.commitRest(ctx)
 }
 
+// gitDir returns the git directory: .git if that is a repository, else the one that git finds, or its error.
 func (r *repo) gitDir(ctx context.Context) (string, error) {
+	dotGit := filepath.Join(r.dir, ".git")
+	if info, err := os.Lstat(dotGit); err == nil && info.IsDir() && isComplete(r.dir) {
+		return dotGit, nil
+	}
 	dir, err := r.text(ctx, "rev-parse", "--absolute-git-dir")
 	if err != nil {
 		return "", fmt.Errorf("find git directory: %w", err)
