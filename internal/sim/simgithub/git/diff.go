@@ -25,16 +25,12 @@ func (r *Repository) Diff(from, to string) ([]FileChange, error) {
 	if from == "" {
 		from = emptyTree
 	}
-	args := []string{"diff", "--no-ext-diff", "--no-color", "-M"}
-	raw, err := r.Output(append(args, "--raw", "-z", "--no-abbrev", from, to)...)
+	out, err := r.fixedOutput("diff", "--no-ext-diff", "--no-color", "-M", "--raw", "-z", "-p", "--no-abbrev", from, to)
 	if err != nil {
 		return nil, err
 	}
+	raw, text, _ := strings.Cut(out, "\x00\x00") // the end of the list, and the separator
 	list := parseRaw(raw)
-	text, err := r.Output(append(args, "-p", from, to)...)
-	if err != nil {
-		return nil, err
-	}
 	patches := splitPatches(text)
 	for n := range list {
 		if n >= len(patches) {
@@ -184,7 +180,7 @@ func (h Hunk) upTo(line int, left bool) (string, bool) {
 
 // CountBetween returns by how many commits head is ahead of base, and by how many behind it.
 func (r *Repository) CountBetween(base, head string) (ahead, behind int, err error) {
-	out, err := r.Output("rev-list", "--left-right", "--count", base+"..."+head)
+	out, err := r.fixedOutput("rev-list", "--left-right", "--count", base+"..."+head)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -216,7 +212,7 @@ func (r *Repository) FollowLine(path string, line int, before, after string) (sh
 // ChangedFiles returns the files that differ between two commits, without patches. It does not detect renames. An empty
 // from means an empty tree.
 func (r *Repository) ChangedFiles(from, to string) []FileChange {
-	raw, err := r.Output("diff", "--no-renames", "--raw", "-z", "--no-abbrev", cmp.Or(from, emptyTree), to)
+	raw, err := r.fixedOutput("diff", "--no-renames", "--raw", "-z", "--no-abbrev", cmp.Or(from, emptyTree), to)
 	if err != nil {
 		return nil
 	}

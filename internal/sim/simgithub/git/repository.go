@@ -12,6 +12,7 @@ type Repository struct {
 	Dir   string
 	git   runner
 	loose looseStore
+	fixed fixedOutputs
 }
 
 // Init creates a bare repository in dir. It serves the same requests as GitHub and never collects garbage
