@@ -56,7 +56,7 @@ test-full: published clis probot ## the heavy tests, which take minutes or need 
 	ERRAND_SAID=$(RECORDINGS)/github ERRAND_SAID_HETZNER=$(RECORDINGS)/hetzner $(GO) test -count=1 -v ./e2e/likeness/...
 
 test-root: rootfs ## the tests that need root, or that behave differently with it, as root
-	ERRAND_TEST_FULL=1 $(COUNT) -count=1 -timeout 20m $(ROOTED)
+	ERRAND_TEST_FULL=1 $(COUNT) -vet=off -count=1 -timeout 20m $(ROOTED)
 
 published: ## GitHub's published API descriptions, by npm, into .cache/published (ERRAND_REQUIRE_NPM=1 makes its absence an error)
 	@cmp -s e2e/likeness/package-lock.json .cache/published/package-lock.json && exit 0; rm -rf .cache/published; \
@@ -109,7 +109,7 @@ verify: ## check the source tree: format, go.mod, generated documents, dead code
 	$(GO) mod tidy -diff
 	$(GEN) -check
 	$(GO) run ./internal/tools/deadcode
-	$(COUNT) ./internal/repotest/... ./internal/tools/... ./internal/config/...
+	$(SCRATCH) $(COUNT) $(AT_ONCE) -timeout 20m ./internal/repotest/... ./internal/tools/... ./internal/config/...
 
 build: runner ## bin/errand, bin/errand-demo, and the runner for this machine and for VMs
 	$(GO) build -o bin/errand ./cmd/errand
