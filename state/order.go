@@ -38,3 +38,11 @@ type Order struct {
 	Text     string `json:"text,omitempty"`
 	After    bool   `json:"after,omitempty"` // after: MESSAGE
 }
+
+// Handle returns the person's login as GitHub writes it, or "the operator".
+func (p Person) Handle() string {
+	if p.Operator {
+		return "the operator"
+	}
+	return "@" + p.Login
+}

@@ -188,6 +188,8 @@ type Person struct {
 	ID    int64  `json:"id"`
 	Login string `json:"login"`
 	Bot   bool   `json:"bot,omitempty"`
+	// Operator is set for the operator of errand, who has no account: ID and Login are empty.
+	Operator bool `json:"operator,omitempty"`
 }
 
 // Permission is a permission as GitHub's collaborator API reports it: admin, write, read or none. (It reports
@@ -213,7 +215,8 @@ const (
 	TriggerAssigned TriggerVia = "assigned"
 	TriggerLabel    TriggerVia = "label"
 	TriggerMention  TriggerVia = "mention"
-	TriggerSweep    TriggerVia = "sweep" // a sweep found the request, because its webhook was lost
+	TriggerSweep    TriggerVia = "sweep"    // a sweep found the request, because its webhook was lost
+	TriggerOperator TriggerVia = "operator" // the operator continued or restarted an ended task
 )
 
 // Trigger is the action of a person that started a task.
@@ -222,7 +225,8 @@ type Trigger struct {
 	Via TriggerVia `json:"via"`
 	At  time.Time  `json:"at"`
 	// Base is the branch named in the trigger ("base: NAME"), empty for the configured one.
-	Base string `json:"base,omitempty"`
+	Base     string `json:"base,omitempty"`
+	Operator bool   `json:"operator,omitempty"` // the operator began this life; By requested the life before
 }
 
 // Waiting is a condition, other than an action of people, that a task waits for.

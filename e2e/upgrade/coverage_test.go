@@ -20,6 +20,7 @@ func stored() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"task": reflect.TypeFor[state.Task](), "job": reflect.TypeFor[state.Job](), "vm": reflect.TypeFor[vm.Row](), "upstream": reflect.TypeFor[state.ProviderState](),
 		"money spent": reflect.TypeFor[state.Money](), "vm times": reflect.TypeFor[vm.Times](), "vm bill": reflect.TypeFor[vm.Bill](), "reservation": reflect.TypeFor[store.Reservation](),
+		"operator's action": reflect.TypeFor[store.Action](),
 	}
 }
 

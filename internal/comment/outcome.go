@@ -33,7 +33,7 @@ func (p post) question() string {
 }
 
 func answeredBy(who state.Person) string {
-	if who.Login == "" {
+	if who.Login == "" && !who.Operator {
 		return ""
 	}
 	return " by " + name(who)

@@ -61,7 +61,7 @@ func (p post) replyWords() string {
 	case state.ReplyTooLate:
 		return fmt.Sprintf("It is too late to replan: %s. Describe the change that you want in a comment, or end the task with %s.", stageClause(p.t), v.say("cancel"))
 	case state.ReplyBudgetRaised:
-		return newCap(p.t)
+		return newCap(p.By, p.t)
 	case state.ReplyNoBudget:
 		return noBudget(v, p.t)
 	case state.ReplyModelSet:
@@ -216,19 +216,25 @@ func noBudget(v View, t *state.Task) string {
 	return s
 }
 
-// newCap returns the new cap of the task.
-func newCap(t *state.Task) string {
+// newCap returns the new cap of the task, which somebody raised.
+func newCap(by state.Person, t *state.Task) string {
 	m, hours := t.Money, ""
 	if t.MoreVMHours > 0 {
 		hours = fmt.Sprintf(" It may use %s more than the operator's limit.", words.Many(t.MoreVMHours, "VM hour"))
 	}
-	if !showsMoney(t) {
+	raised := ""
+	if by.Operator {
+		raised = "The operator raised a cap of this task. "
+	}
+	switch {
+	case !showsMoney(t) && by.Operator:
+		return strings.TrimSpace(raised) + hours
+	case !showsMoney(t):
 		return "The cap of this task is raised as requested." + hours
+	case m.Free():
+		return raised + fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens())) + hours
 	}
-	if m.Free() {
-		return fmt.Sprintf("The task runs on a subscription. It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens())) + hours
-	}
-	s := fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(m.CapMicroUSD), words.Spent(m))
+	s := raised + fmt.Sprintf("The cap of this task is %s now; %s is spent.", words.USD(m.CapMicroUSD), words.Spent(m))
 	if m.CapTokens > 0 {
 		s += fmt.Sprintf(" It may use %s tokens; %s are used.", words.Count(m.CapTokens), words.Count(m.Tokens()))
 	}

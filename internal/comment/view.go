@@ -128,6 +128,9 @@ func addressed(p state.Person, text string) string {
 
 // name returns a person's name without a mention.
 func name(p state.Person) string {
+	if p.Operator {
+		return p.Handle()
+	}
 	if s := markdown.Code(strings.ReplaceAll(p.Login, "|", "")); s != "" {
 		return s
 	}

@@ -67,8 +67,12 @@ func (p post) replaced() string {
 	if pr := p.t.PR; pr != nil {
 		where = "pull request " + markdown.Link(fmt.Sprintf("#%d", pr.Number), pr.URL)
 	}
+	by := p.t.Trigger.By
+	if p.t.Trigger.Operator {
+		by = state.Person{Operator: true}
+	}
 	return fmt.Sprintf("This pull request was closed because %s restarted its task. The work goes on in %s. The branch of this one stays. If somebody reopens it, errand closes it again: an issue has at most one open pull request by errand.",
-		name(p.t.Trigger.By), where)
+		name(by), where)
 }
 
 func (p post) listed() string { return markdown.BulletList(p.Items, 20) }

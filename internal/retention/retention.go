@@ -1,5 +1,5 @@
 // Package retention deletes data that is no longer needed: transcripts, changesets and egress logs past their
-// retention, archives without a task, ended tasks and remembered delivery IDs. VMs are the fleet's.
+// retention, archives without a task, ended tasks, remembered delivery IDs and the audit log. VMs are the fleet's.
 //
 // Start with Cleaner.Clean.
 package retention
@@ -49,6 +49,9 @@ func (c *Cleaner) Run(ctx context.Context) error {
 // deliveryIDs is how long the IDs of webhook deliveries are remembered: longer than GitHub can redeliver one.
 const deliveryIDs = 8 * 24 * time.Hour
 
+// audit is how long the actions of operators are kept.
+const audit = 400 * 24 * time.Hour
+
 // Clean deletes once what has outlived its retention. Failures are logged, and do not keep it from the rest.
 func (c *Cleaner) Clean(ctx context.Context) {
 	now := c.cfg.Now()
@@ -56,8 +59,9 @@ func (c *Cleaner) Clean(ctx context.Context) {
 	_, files := c.cfg.Archive.Prune(now.Add(-c.cfg.AfterEnd-c.cfg.Expire), now.Add(-c.cfg.Transcripts))
 	_, ids := c.cfg.Store.PruneTombstones(ctx, now.Add(-deliveryIDs))
 	_, tasks := c.cfg.Store.Prune(ctx, now.Add(-c.cfg.AfterEnd))
+	actions := c.cfg.Store.Audit.Prune(ctx, now.Add(-audit))
 	logs := c.cfg.Egress.Prune(now.Add(-c.cfg.Transcripts))
-	for _, err := range []error{files, ids, tasks, logs, c.pruneArchives(ctx, now), c.pruneAttachments(ctx, now)} {
+	for _, err := range []error{files, ids, tasks, actions, logs, c.pruneArchives(ctx, now), c.pruneAttachments(ctx, now)} {
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error().Err(err).Msg("failed to clean up")
 		}

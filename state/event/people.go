@@ -99,3 +99,12 @@ type (
 	// Unlocked says that the issue's conversation was unlocked.
 	Unlocked struct{}
 )
+
+// OperatorCommand returns the event of a command that the operator of errand gave, who counts as a person with write access. It is
+// like a comment on the issue without an ID. The request's id makes it count once; closed reports whether the issue is closed.
+func OperatorCommand(task state.TaskKey, id string, order state.Order, closed bool) Event {
+	return Event{
+		Task: task, ID: "operator:" + id, By: state.Person{Operator: true}, Permission: state.PermissionWrite,
+		Payload: Commented{Comment: &state.Comment{Mention: true}, Orders: []state.Order{order}, Issue: &state.Issue{Closed: closed}},
+	}
+}

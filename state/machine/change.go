@@ -17,6 +17,9 @@ type Change struct {
 	// DropDue removes queued reminders, too, because the task ended or began anew. Checks for duplicate comments and deletions of
 	// saved work stay.
 	DropDue bool
+	// Answer is the reason of the reply to a command of the operator, one of state.Reply…; empty if it needs none, or the event is
+	// another one.
+	Answer string
 	// Note is one sentence for the log: the decision, or the reason why there is none.
 	Note string
 }

@@ -185,11 +185,11 @@ func stopByHand(c *change) {
 	if phase == state.PhaseInterrupted {
 		phase = c.t.Resume
 	}
-	c.dropRun("stopped by @" + c.e.By.Login)
+	c.dropRun("stopped by " + c.e.By.Handle())
 	c.dropWork = true
-	c.enterPhase(state.PhaseAwaitingAnswer, "@"+c.e.By.Login+" stopped it")
+	c.enterPhase(state.PhaseAwaitingAnswer, c.e.By.Handle()+" stopped it")
 	c.t.Resume, c.t.Waiting = phase, nil
-	c.t.Question = &state.Question{Kind: state.AskStopped, AskedAt: c.e.Now, Text: "stopped by @" + c.e.By.Login}
+	c.t.Question = &state.Question{Kind: state.AskStopped, AskedAt: c.e.Now, Text: "stopped by " + c.e.By.Handle()}
 	c.enqueuePost(fmt.Sprintf("stopped-%d", c.t.Version+1), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: c.e.By})
 }
 
@@ -294,7 +294,7 @@ func retry(c *change) {
 	if isWorkUnreadable(c) {
 		c.t.Step, reason = state.StepRun, c.t.End.Reason
 	}
-	c.resumePhase("@" + c.e.By.Login + " said retry")
+	c.resumePhase(c.e.By.Handle() + " said retry")
 	if reason != "" && c.t.Run != nil {
 		c.t.Run.Repeat = reason
 	}
@@ -307,7 +307,7 @@ func retryCanceled(c *change) {
 		c.t.Fresh, c.t.Turns, c.t.IgnoreLimits, c.t.Active = c.o.Fresh, c.o.Turns, true, 0
 		return
 	}
-	old, edited, reason := c.t, !isTextUnchanged(c), "@"+c.e.By.Login+" said retry"
+	old, edited, reason := c.t, !c.e.By.Operator && !isTextUnchanged(c), c.e.By.Handle()+" said retry"
 	c.t = nextLife(c)
 	foldEndedLife(c, old)
 	c.t.History, c.t.Feedback = old.History, slices.Clone(old.Feedback)

@@ -192,7 +192,7 @@ func nextLife(c *change) *state.Task {
 	if old == nil || !old.Saving || c.o.Fresh { // otherwise the work is still on the VM
 		c.replaceVM(t)
 	}
-	t.Trigger = state.Trigger{By: c.e.By, Via: cmp.Or(c.e.Via, state.TriggerMention), At: c.e.At, Base: t.Trigger.Base}
+	t.Trigger = nextTrigger(c, cmp.Or(c.e.Via, state.TriggerMention), t.Trigger.Base)
 	return t
 }
 
@@ -228,8 +228,8 @@ func enqueueMinimize(c *change, p *state.Plan) {
 func adopt(c *change) {
 	t := nextLife(c)
 	if t.PR == nil {
-		c.begin(t, fmt.Sprintf("%s by @%s", t.Trigger.Via, c.e.By.Login))
-		if c.e.Issue() != nil {
+		c.begin(t, begunBy(c, t.Trigger.Via))
+		if c.e.Issue() != nil && !c.e.By.Operator {
 			c.freeze()
 		}
 		c.enterPhase(state.PhaseImplementing, "the changes are on the branch already")
@@ -242,8 +242,8 @@ func adopt(c *change) {
 	}
 	t.Work = nil
 	t.PR.Ready, t.PR.ReadyBy = false, ""
-	c.begin(t, fmt.Sprintf("%s by @%s; it continues with pull request #%d", t.Trigger.Via, c.e.By.Login, t.PR.Number))
-	if c.e.Issue() != nil { // a command on the pull request comes without it
+	c.begin(t, fmt.Sprintf("%s; it continues with pull request #%d", begunBy(c, t.Trigger.Via), t.PR.Number))
+	if c.e.Issue() != nil && !c.e.By.Operator { // a command on the pull request comes without it
 		c.freeze()
 	}
 	if a := t.Suspended; a != nil {
@@ -266,12 +266,12 @@ func restart(c *change) {
 	}
 	issue := state.Issue{Node: old.IssueNode, Title: old.Frozen.Title, Body: old.Frozen.Body, Author: old.Author,
 		Labels: old.Context.Labels, Type: old.Context.IssueType, Milestone: old.Context.Milestone, Unvouched: old.Frozen.By.ID == 0}
-	if i := c.e.Issue(); i != nil {
+	if i := c.e.Issue(); i != nil && !c.e.By.Operator {
 		issue = *i
 	}
 	via := state.TriggerMention
 	if !old.Ended() {
-		c.dropRun("restarted by @" + c.e.By.Login)
+		c.dropRun("restarted by " + c.e.By.Handle())
 		c.dropWork, c.dropDue = true, true
 		via = old.Trigger.Via
 		if a := old.Suspended; a != nil {
@@ -279,12 +279,15 @@ func restart(c *change) {
 		}
 	}
 	t := beginAnew(c, issue)
-	t.Trigger = state.Trigger{By: c.e.By, Via: via, At: c.e.At, Base: firstNonEmpty(c.e.Base(), old.Trigger.Base)}
+	t.Trigger = nextTrigger(c, via, firstNonEmpty(c.e.Base(), old.Trigger.Base))
 	if !old.Ended() {
 		t.Status = old.Status
 	}
-	c.begin(t, "restarted by @"+c.e.By.Login)
+	c.begin(t, "restarted by "+c.e.By.Handle())
 	c.freezeIssue(issue)
+	if c.e.By.Operator { // who vouches for nothing: the text is the one that was frozen before
+		t.Frozen.By = old.Frozen.By
+	}
 	c.enqueueStep(state.JobStart)
 }
 

@@ -118,7 +118,7 @@ func raiseBudget(c *change) {
 	c.t.MoreVMHours += c.o.VMHours
 	c.reply(state.ReplyBudgetRaised)
 	if c.t.Phase == state.PhaseFailed && endedAtCap(c) {
-		c.resumePhase("@" + c.e.By.Login + " raised the cap")
+		c.resumePhase(c.e.By.Handle() + " raised the cap")
 	}
 }
 

@@ -25,6 +25,9 @@ func Next(t *state.Task, e event.Event, p Policy) Change {
 	if needsVet(e, t) {
 		return Change{Jobs: []state.Job{vetJob(e)}, Note: "the permission of " + e.By.Login + " is checked first"}
 	}
+	if e.By.Operator && t == nil {
+		return Change{Note: "there is no task for the operator's command"}
+	}
 	c := &change{e: e, p: p}
 	if p, ok := e.Payload.(event.RunEnded); ok {
 		c.result = &p.Result
@@ -58,6 +61,7 @@ type change struct {
 	matched  bool
 	// hadIdleVM reports whether the task had an idle VM before the event.
 	hadIdleVM bool
+	answer    string // to a command of the operator
 	note      string
 }
 
@@ -133,7 +137,7 @@ func finishChange(c *change) Change {
 		scheduleIdleCheck(c)
 	}
 	boundTexts(c.t)
-	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended() || c.dropDue, Note: c.note}
+	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended() || c.dropDue, Answer: c.answer, Note: c.note}
 }
 
 // progressGaps is the number of StatusGaps between two edits of the status comment that show nothing but the last
@@ -151,8 +155,8 @@ func needsNoUpdate(c *change) bool {
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case event.KindThumb: // the check of the approval shows whether it counts
 		return c.e.Candidate() != nil && c.t.Phase.AwaitsApproval()
-	case event.KindCommented: // comments by users without write access
-		return !isAuthorized(c) && !c.e.Comment().Mention
+	case event.KindCommented: // comments by users without write access, and refused commands of the operator
+		return !isAuthorized(c) && !c.e.Comment().Mention || c.answer != "" && c.answer != state.ReplyBudgetRaised
 	}
 	return false
 }
@@ -210,6 +214,26 @@ func (c *change) enterPhase(phase state.Phase, reason string) {
 	if phase.AwaitsApproval() || phase.Terminal() || phase == state.PhasePROpen || phase == state.PhasePRClosed {
 		c.t.Waiting, c.t.Step = nil, ""
 	}
+}
+
+// nextTrigger returns the trigger of the next life that the event begins. One that the operator begins repeats the request of the
+// life before, so that questions go to the person who made it.
+func nextTrigger(c *change, via state.TriggerVia, base string) state.Trigger {
+	if c.e.By.Operator {
+		if c.t.Ended() { // the assignment or the label may be gone
+			via = state.TriggerOperator
+		}
+		return state.Trigger{By: c.t.Trigger.By, Via: via, At: c.e.Now, Base: base, Operator: true}
+	}
+	return state.Trigger{By: c.e.By, Via: via, At: c.e.At, Base: base}
+}
+
+// begunBy returns how a life of the task began, for its history.
+func begunBy(c *change, via state.TriggerVia) string {
+	if c.e.By.Operator {
+		return c.e.By.Handle() + " said retry"
+	}
+	return fmt.Sprintf("%s by @%s", via, c.e.By.Login)
 }
 
 // job returns a job of this task. The key is unique within the task's life.

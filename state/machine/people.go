@@ -71,6 +71,9 @@ func (c *change) begin(t *state.Task, reason string) {
 
 // react adds errand's reaction to the event's subject: a comment, or the issue.
 func (c *change) react(content state.Reaction) {
+	if c.e.By.Operator {
+		return // there is nothing to react to
+	}
 	j := c.job(state.JobReact, state.LaneTalk, "react-"+string(content)+"-issue")
 	if m := c.e.Comment(); m != nil && !m.InIssue {
 		j = c.job(state.JobReact, state.LaneTalk, fmt.Sprintf("react-%s-%d", content, m.ID))
@@ -198,7 +201,7 @@ func refreezeAndStart(c *change) {
 // refreezeAndRevise starts a new revision for the edited issue.
 func refreezeAndRevise(c *change) {
 	refreeze(c)
-	c.startRevision("@" + c.e.By.Login + " edited the issue")
+	c.startRevision(c.e.By.Handle() + " edited the issue")
 }
 
 // replan reads and freezes the issue again and starts a new revision.
@@ -211,7 +214,7 @@ func replan(c *change) {
 		keepComment(c)
 	}
 	c.dropRun("replanned")
-	c.planAgain("@" + c.e.By.Login + " asked for a new plan")
+	c.planAgain(c.e.By.Handle() + " asked for a new plan")
 }
 
 // planAgain supersedes all revisions and starts a new one of the newest kind of plan.

@@ -312,7 +312,7 @@ func applyAnswer(c *change) {
 			c.t.Context.Cleared = true
 		}
 	}
-	c.resumePhase("@" + c.e.By.Login + " answered")
+	c.resumePhase(c.e.By.Handle() + " answered")
 }
 
 // isReadByAgent reports whether comments on a question are passed to an agent, which then acts on them.
@@ -380,7 +380,7 @@ func answersTicketKey(c *change) bool {
 // resumeWithTicketKey continues with the ticket key that a person named.
 func resumeWithTicketKey(c *change) {
 	c.t.Ticket = c.o.Arg
-	c.resumePhase("@" + c.e.By.Login + " named the ticket")
+	c.resumePhase(c.e.By.Handle() + " named the ticket")
 }
 
 // storeTicketKey stores a ticket key for later.

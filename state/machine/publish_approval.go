@@ -80,7 +80,7 @@ func reviseForReview(c *change) {
 // showAgain creates a new revision of changes whose comment was edited or deleted.
 func showAgain(c *change) {
 	c.react(state.ReactionEyes)
-	c.enterPhase(c.buildingPhase(), "@"+c.e.By.Login+" asked to see the changes again")
+	c.enterPhase(c.buildingPhase(), c.e.By.Handle()+" asked to see the changes again")
 	c.enqueueStep(state.JobShow)
 }
 

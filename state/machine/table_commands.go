@@ -188,7 +188,7 @@ var commandRows = []Row{
 	},
 	{
 		From: open, On: event.KindCommented, Verb: state.VerbCancel,
-		To: []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel("@" + c.e.By.Login + " canceled it") },
+		To: []state.Phase{state.PhaseCancelled}, do: func(c *change) { c.cancel(c.e.By.Handle() + " canceled it") },
 		Doc: "canceled; a running agent is stopped and its work saved",
 	},
 	{

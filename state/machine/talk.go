@@ -13,8 +13,17 @@ import (
 // reply returns an action that answers a command with a short comment.
 func reply(reason string) func(*change) { return func(c *change) { c.reply(reason) } }
 
-// reply answers where the person wrote.
+// reply answers where the person wrote. The operator is answered by the caller of Next; of a comment on GitHub, people learn that the
+// operator raised a cap.
 func (c *change) reply(reason string) {
+	if c.e.By.Operator {
+		c.answer = reason
+		if reason == state.ReplyBudgetRaised {
+			onPR := hasPR(c) && c.t.PR.State == state.PROpen
+			c.enqueuePost(c.e.ID, state.Post{Kind: state.PostReply, Reason: reason, By: c.e.By, OnPR: onPR})
+		}
+		return
+	}
 	p := state.Post{Kind: state.PostReply, Reason: reason, By: c.e.By, Text: c.o.Arg}
 	key := fmt.Sprintf("reply-%s-%d", reason, c.t.Version+1)
 	if m := c.e.Comment(); m != nil {

@@ -36,6 +36,7 @@ func (a Ack) hasOneSource() bool {
 type Applied struct {
 	Task    *state.Task // after the event, nil if there is none
 	Changed bool        // the event changed the task
+	Answer  string      // machine.Change.Answer
 	Note    string
 }
 
@@ -64,12 +65,18 @@ func (s *Store) Apply(ctx context.Context, e event.Event, ack Ack) (Applied, err
 	if err != nil {
 		return Applied{}, fmt.Errorf("apply %s to %s: %w", e.Kind(), e.Task, err)
 	}
-	if s.phaseChanged != nil && applied.Changed {
-		if e.Kind() == event.KindRunEnded || e.Kind() == event.KindWorkSaved || !applied.Task.Since.Before(e.Now) {
-			s.phaseChanged(ctx, applied.Task.Key)
-		}
-	}
+	s.reportPhase(ctx, e, applied)
 	return applied, nil
+}
+
+// reportPhase calls Options.PhaseChanged after an event was applied.
+func (s *Store) reportPhase(ctx context.Context, e event.Event, applied Applied) {
+	if s.phaseChanged == nil || !applied.Changed {
+		return
+	}
+	if e.Kind() == event.KindRunEnded || e.Kind() == event.KindWorkSaved || !applied.Task.Since.Before(e.Now) {
+		s.phaseChanged(ctx, applied.Task.Key)
+	}
 }
 
 // apply is Apply inside its transaction.
@@ -149,7 +156,7 @@ func (s *Store) transition(tx kv.Tx, before *state.Task, e event.Event, queue *q
 	if err := errors.Join(s.Spending.addCost(tx, before, after, e.Now), s.VMs.Follow(tx, before, after, e.Now)); err != nil {
 		return Applied{}, err
 	}
-	return Applied{Task: after, Changed: true, Note: ch.Note}, nil
+	return Applied{Task: after, Changed: true, Answer: ch.Answer, Note: ch.Note}, nil
 }
 
 // getTask returns a task, or nil if there is none.

@@ -127,6 +127,20 @@ func afterEntry() Entry {
 	}
 }
 
+// Read returns a command whose arguments are written as in a comment, on one line.
+func Read(verb state.Verb, args string) (state.Order, error) {
+	e := entryOf(verb)
+	if e.read == nil || strings.ContainsAny(args, "\r\n") {
+		return state.Order{}, fmt.Errorf("%q is not a command", string(verb))
+	}
+	o, got := e.read(args, "")
+	if got != matched {
+		return state.Order{}, fmt.Errorf("the command is written as `%s`, for example `%s`", e.Usage, e.Example)
+	}
+	o.Verb = verb
+	return o, nil
+}
+
 // entryOf returns the row of a verb, or an empty one for a verb that is not a command.
 func entryOf(v state.Verb) Entry {
 	for _, e := range Table() {
