@@ -217,9 +217,16 @@ func adopt(ts *testscript.TestScript, neg bool, args []string) {
 
 // request returns the status and the body of errand's answer to a request, with the administrator's token if admin.
 func (s *story) request(method, path string, admin bool) (int, string, error) {
-	req, err := http.NewRequest(method, s.w.URL+path, nil)
+	return s.requestWith(method, path, nil, admin)
+}
+
+func (s *story) requestWith(method, path string, form io.Reader, admin bool) (int, string, error) {
+	req, err := http.NewRequest(method, s.w.URL+path, form)
 	if err != nil {
 		return 0, "", err
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if admin {
 		req.Header.Set("Authorization", "Bearer "+demo.AdminToken)

@@ -49,15 +49,27 @@ var direct = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// ask sends a request for a path, with an optional query, to the running errand, at admin.listen or listen, with admin.token. Its error is errNotRunning if nothing
-// answers there.
+// ask sends a request for a path, with an optional query, to the running errand, at admin.listen or listen, with admin.token. Its
+// error is errNotRunning if nothing answers there.
 func ask(ctx context.Context, cfg config.Config, method, path string) (answer, error) {
+	return request(ctx, cfg, method, path, nil)
+}
+
+// send is like ask for a request that posts a form.
+func send(ctx context.Context, cfg config.Config, path string, form url.Values) (answer, error) {
+	return request(ctx, cfg, http.MethodPost, path, form)
+}
+
+func request(ctx context.Context, cfg config.Config, method, path string, form url.Values) (answer, error) {
 	a := answer{address: localAddress(cmp.Or(cfg.Admin.Listen, cfg.Listen))}
 	path, query, _ := strings.Cut(path, "?")
 	target := url.URL{Scheme: "http", Host: a.address, Path: path, RawQuery: query}
-	r, err := http.NewRequestWithContext(ctx, method, target.String(), http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, method, target.String(), strings.NewReader(form.Encode()))
 	if err != nil {
 		return a, fmt.Errorf("ask errand: %w", err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if token := cfg.Admin.Token.Reveal(); token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)

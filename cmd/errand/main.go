@@ -5,12 +5,12 @@
 //	errand doctor -c config.yml         find out what does not work
 //	errand status -c config.yml         list the open tasks
 //	errand logs OWNER/REPO#N            show the transcripts of an issue's task
+//	errand cancel OWNER/REPO#N          end a task; also stop, retry, restart and budget
 //	errand adopt OWNER/REPO#N           start the tasks of issues that already had a trigger
 //	errand bake GROUP -c config.yml     bake a base image for VMs
 //	errand reap -c config.yml           delete orphaned cloud resources
 //
-// `errand help` lists the others.
-// The exit code is 0 for success, 1 for a failure, and 2 for wrong usage.
+// `errand help` lists the others. The exit code is 0 for success, 1 for a failure, and 2 for wrong usage.
 //
 // Start here: [run], to which main hands over and which tests call.
 package main
@@ -70,6 +70,8 @@ func run(ctx context.Context, w world) int {
 	root.AddCommand(
 		serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
+	root.AddCommand(actionCommands(w)...)
+	root.AddCommand(auditCommand(w))
 	err := root.ExecuteContext(ctx)
 	var usage errUsage
 	switch {

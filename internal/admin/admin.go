@@ -1,11 +1,12 @@
 // Package admin serves the operator's pages: a board of all tasks, a page per task with its runs and the live log, the
-// same data as JSON, and metrics for Prometheus. It is read-only, except that `errand adopt` starts tasks through it.
+// same data as JSON, and metrics for Prometheus. Operators act on tasks through
+// it, too: by buttons, and by the commands of errand's program.
 //
 // Pages are rendered on the server, without a build step and external resources, and work without scripts. Text by
 // people, agents and VMs is always escaped, and long texts are cut with a link to the full version. All pages require a
 // token unless they have a separate address that only operators can reach.
 //
-// Start here: [New], which has the table of routes, then board.go and task.go.
+// Start here: [New] and routes, the table of routes, then board.go and task.go.
 package admin
 
 import (
@@ -48,6 +49,12 @@ type Transcripts interface {
 	OpenTranscript(run string) (*os.File, error)
 }
 
+// Audit keeps the actions of operators. store.Audit implements it.
+type Audit interface {
+	Add(ctx context.Context, a store.Action) error
+	List(ctx context.Context, n int, keep func(store.Action) bool) ([]store.Action, error)
+}
+
 // Config configures the pages.
 type Config struct {
 	Store       Store
@@ -66,6 +73,10 @@ type Config struct {
 	// people, or a Refusal. Nil hides them.
 	Unstarted func() []Unstarted
 	Adopt     func(ctx context.Context, repo string, issue int) (string, error)
+	// Act gives a command of an operator to a task, completes the action with the result, and stores it in Audit. Nil hides the
+	// actions, and needs no Audit.
+	Act   func(ctx context.Context, t *state.Task, order state.Order, a store.Action) (store.Action, error)
+	Audit Audit
 	// Doctor returns the report of `errand doctor`, which is served as JSON. Nil hides it.
 	Doctor func(ctx context.Context) any
 	// Metrics are served under /metrics; nil creates new ones.
@@ -161,6 +172,21 @@ func New(cfg Config) (*Pages, error) {
 		now:        cfg.Now,
 	})
 
+	guard := login.New(login.Config{
+		Token:  cfg.Token,
+		Secure: cfg.Secure,
+		Facts:  cfg.Facts,
+		Now:    cfg.Now,
+		Log:    cfg.Log,
+		Show:   p.loginForm,
+		Fail:   p.fail,
+	})
+	return &Pages{Handler: harden(guard.Wrap(p.routes(metrics))), pages: p}, nil
+}
+
+// routes returns the handler of everything that only operators may see.
+func (p *pages) routes(metrics http.Handler) http.Handler {
+	cfg := p.cfg
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusSeeOther))
 	mux.HandleFunc("GET /status", p.board)
@@ -175,6 +201,11 @@ func New(cfg Config) (*Pages, error) {
 	if cfg.Adopt != nil {
 		mux.HandleFunc("POST /tasks/{owner}/{repo}/{n}/adopt", p.adopt)
 	}
+	if cfg.Act != nil {
+		mux.HandleFunc("POST /tasks/{owner}/{repo}/{n}/actions/{action}", p.act)
+		mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/actions/{action}", p.confirm)
+		mux.HandleFunc("GET /audit.json", p.audit)
+	}
 	if cfg.Doctor != nil {
 		mux.HandleFunc("GET /doctor.json", p.doctor)
 	}
@@ -184,16 +215,7 @@ func New(cfg Config) (*Pages, error) {
 	}
 	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("/", p.notFound)
-	guard := login.New(login.Config{
-		Token:  cfg.Token,
-		Secure: cfg.Secure,
-		Facts:  cfg.Facts,
-		Now:    cfg.Now,
-		Log:    cfg.Log,
-		Show:   p.loginForm,
-		Fail:   p.fail,
-	})
-	return &Pages{Handler: harden(guard.Wrap(mux)), pages: p}, nil
+	return mux
 }
 
 // loginForm responds with the login form.

@@ -66,7 +66,11 @@ func (p *pages) adopt(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), adoptTime)
 	defer cancel()
-	who, err := p.cfg.Adopt(ctx, r.PathValue("owner")+"/"+r.PathValue("repo"), number)
+	repo := r.PathValue("owner") + "/" + r.PathValue("repo")
+	who, err := p.cfg.Adopt(ctx, repo, number)
+	a := p.entry(r)
+	a.Subject, a.Command, a.Result = fmt.Sprintf("%s#%d", repo, number), "adopt", "started: "+who
+	p.audited(ctx, a, err)
 	var refusal Refusal
 	switch {
 	case errors.As(err, &refusal):

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
 )
 
 const maxRows = 200 // rows of each list on a task's page, the newest ones
@@ -33,6 +34,10 @@ type taskView struct {
 	Reached []egress.Request // newest first
 	Live    *liveLog
 	Hidden  int // omitted rows of all lists
+	// Offered are the possible actions of operators, ActionID is the ID of the next one, and Actions are the past ones.
+	Offered  []action
+	ActionID string
+	Actions  []store.Action // newest first
 }
 
 // liveLog is the end of the active run's log.
@@ -137,9 +142,11 @@ func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) 
 		v.Hidden += all - len(v.Reached)
 	}
 	if t.Run != nil {
-		v.Live, err = p.liveLog(t)
+		if v.Live, err = p.liveLog(t); err != nil {
+			return nil, err
+		}
 	}
-	return v, err
+	return v, p.readActions(ctx, v)
 }
 
 // bound limits every list to maxRows.

@@ -7,6 +7,8 @@ import (
 	"html/template"
 	"net/http"
 	"time"
+
+	"github.com/errand-bot/errand/internal/admin/login"
 )
 
 //go:embed pages
@@ -24,8 +26,9 @@ type page struct {
 	Nonce   string
 	Version string
 	Now     time.Time
-	VMs     bool // link the page of VMs
-	Login   bool // show the logout button
+	VMs     bool   // link the page of VMs
+	Login   bool   // show the logout button
+	Form    string // the form token, see login.FormToken
 	Style   template.CSS
 	Script  template.JS // the page's script; empty for none
 }
@@ -37,7 +40,7 @@ func newTemplates() (*templates, error) {
 		return nil, fmt.Errorf("parse the frame: %w", err)
 	}
 	l := &templates{sets: map[string]*template.Template{}}
-	for _, name := range []string{"board", "task", "run", "vms", "login", "problem"} {
+	for _, name := range []string{"board", "task", "run", "vms", "login", "problem", "confirm"} {
 		set, err := frame.Clone()
 		if err == nil {
 			set, err = set.ParseFS(files, "pages/"+name+".html")
@@ -54,6 +57,7 @@ func newTemplates() (*templates, error) {
 func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
 	pg.Nonce, pg.Version, pg.Now = nonceOf(r), p.cfg.Version, p.cfg.Now().UTC()
 	pg.VMs = p.cfg.VMs != nil
+	pg.Form = login.FormToken(r)
 	pg.Login = p.cfg.Token != "" && !pg.Plain
 	style, _ := files.ReadFile("pages/style.css") // embedded; a test checks that it exists
 	pg.Style = template.CSS(style)

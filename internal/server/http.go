@@ -87,6 +87,8 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Missing:     s.missingPermissions,
 		Unstarted:   s.unstarted,
 		Adopt:       s.adopt,
+		Act:         s.act,
+		Audit:       s.store.Audit,
 		Doctor:      func(ctx context.Context) any { return s.Doctor(ctx) },
 		Providers:   s.store.ProviderStates.All,
 		VMs:         s.store.VMs,

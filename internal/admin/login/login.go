@@ -1,11 +1,13 @@
 // Package login admits operators to the pages. They send the token in an Authorization header, or once in the login
 // form, which sets a cookie. A token in the URL is never accepted, because it would appear in logs.
 //
-// Wrong tokens are throttled by address. Start here: [Guard.Wrap].
+// A request of a browser that changes something also needs the session's form token, which only errand's pages contain. Wrong
+// tokens are throttled by address. Start here: [Guard.Wrap].
 package login
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -25,6 +27,8 @@ import (
 )
 
 const maxLogin = 16 << 10 // size limit of a login form in bytes
+
+const maxForm = 64 << 10 // size limit of the body of any other request in bytes
 
 // Facts stores small values by name. store.Store implements it.
 type Facts interface {
@@ -64,11 +68,12 @@ type Guard struct {
 	cfg      Config
 	sessions *sessions
 	throttle *throttle
+	formKey  []byte // of form tokens; they are valid until the process ends
 }
 
 // New returns a [Guard].
 func New(cfg Config) *Guard {
-	return &Guard{cfg: cfg, sessions: newSessions(cfg), throttle: newThrottle(cfg.Now)}
+	return &Guard{cfg: cfg, sessions: newSessions(cfg), throttle: newThrottle(cfg.Now), formKey: []byte(rand.Text())}
 }
 
 // Wrap adds the login pages to next, and restricts everything else to authenticated requests.
@@ -91,8 +96,10 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 // only restricts next to authenticated requests.
 func (g *Guard) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var who caller
 		switch {
 		case g.cfg.Token == "":
+			who = caller{name: openName, form: g.formToken("")}
 			if !ownHost(r.Host) {
 				http.Error(w, "errand: without a token the pages are only served for IP addresses and local names; set admin.token", http.StatusMisdirectedRequest)
 				return
@@ -101,11 +108,19 @@ func (g *Guard) only(next http.Handler) http.Handler {
 			if !g.bearer(w, r) {
 				return
 			}
+			who = caller{name: tokenName}
 		case !g.hasCookie(r):
 			g.refuse(w, r, http.StatusUnauthorized, "")
 			return
+		default:
+			who = g.sessionOf(r)
 		}
-		next.ServeHTTP(w, r)
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		if !who.allows(r) {
+			http.Error(w, "errand: this form is out of date or comes from another site; reload the page and try again", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
 }
 

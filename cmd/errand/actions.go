@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	commands "github.com/errand-bot/errand/internal/comment/command"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/state"
+)
+
+// actTimeout is the timeout for one task, a little longer than errand's own.
+const actTimeout = 70 * time.Second
+
+const throughErrand = "\nThe same rules apply as to the command in a comment, but the operator needs no GitHub account. errand has to be running; the\n" +
+	"command reaches it at admin.listen or listen. It is recorded in the audit log: see `errand audit`."
+
+// actionCommands give commands to tasks, like those in comments.
+func actionCommands(w world) []*cobra.Command {
+	none := func() string { return "" }
+	stop := &cobra.Command{Use: "stop OWNER/REPO#N …", Short: "Stop a task's running agent, keep its work, and wait for `errand retry`"}
+	retry := &cobra.Command{Use: "retry OWNER/REPO#N …", Short: "Continue a task after a failure, a stop or a cancel, or check again what it waits for"}
+	cancel := &cobra.Command{Use: "cancel OWNER/REPO#N …", Short: "End a task; published commits and pull requests stay"}
+	restart := &cobra.Command{Use: "restart OWNER/REPO#N …", Short: "Begin a task again from its issue, and close its pull request"}
+	budget := &cobra.Command{Use: "budget OWNER/REPO#N ADDITION", Short: "Raise a task's limit on cost (+5), tokens (+500k tokens) or VM hours (+12h)"}
+	var fresh bool
+	var turns int
+	retry.Flags().BoolVar(&fresh, "fresh", false, "on a new VM, without unpublished work")
+	retry.Flags().IntVar(&turns, "turns", 0, "maximum number of turns of the next run; 0 keeps the limit")
+	gives(stop, w, state.VerbStop, none)
+	gives(cancel, w, state.VerbCancel, none)
+	gives(restart, w, state.VerbRestart, none)
+	gives(budget, w, state.VerbBudget, nil)
+	gives(retry, w, state.VerbRetry, func() string {
+		args := ""
+		if fresh {
+			args = "fresh"
+		}
+		if turns != 0 {
+			args += fmt.Sprintf(" turns=%d", turns)
+		}
+		return args
+	})
+	return []*cobra.Command{stop, retry, cancel, restart, budget}
+}
+
+// gives completes the command that gives a verb to tasks, with the arguments that flags returns. If flags is nil, they follow the only
+// task.
+func gives(c *cobra.Command, w world, verb state.Verb, flags func() string) {
+	var path string
+	c.Long = c.Short + "." + throughErrand
+	c.RunE = func(c *cobra.Command, tasks []string) error {
+		words := ""
+		switch {
+		case flags != nil:
+			words = flags()
+		case len(tasks) > 1:
+			tasks, words = tasks[:1], strings.Join(tasks[1:], " ")
+		}
+		if len(tasks) == 0 {
+			return errUsage{fmt.Errorf("%s takes a task, as OWNER/REPO#N", verb)}
+		}
+		for _, t := range tasks {
+			if !taskName.MatchString(t) {
+				return errUsage{fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", verb, t)}
+			}
+		}
+		if _, err := commands.Read(verb, words); err != nil {
+			return errUsage{err}
+		}
+		cfg, err := config.Load(path, w.env)
+		if err != nil {
+			return err
+		}
+		return act(c.Context(), w, cfg, verb, words, tasks)
+	}
+	configFlag(c, &path)
+}
+
+// act gives a command to tasks, one after the other. A refusal does not affect the others.
+func act(ctx context.Context, w world, cfg config.Config, verb state.Verb, args string, tasks []string) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	failed := 0
+	for _, task := range tasks {
+		result, err := actOn(ctx, cfg, verb, args, task)
+		var refused refusedError
+		if errors.As(err, &refused) {
+			failed++
+			_, _ = fmt.Fprintf(w.err, "%s: refused: %s\n", task, oneLine(refused.Error()))
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", task, err)
+		}
+		if _, err := fmt.Fprintf(w.out, "%s: %s\n", task, oneLine(result)); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("refused for %d of %d tasks", failed, len(tasks))
+	}
+	return nil
+}
+
+// actOn gives a command to one task, and returns what it did.
+func actOn(ctx context.Context, cfg config.Config, verb state.Verb, args, task string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
+	defer cancel()
+	repo, number, _ := strings.Cut(task, "#")
+	a, err := send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/"+string(verb), url.Values{"args": {args}, "id": {rand.Text()}})
+	switch {
+	case errors.Is(err, errNotRunning):
+		return "", fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
+	case err != nil:
+		return "", err
+	case a.status == http.StatusOK:
+		return a.text(), nil
+	case a.status == http.StatusConflict, a.status == http.StatusBadGateway, a.status == http.StatusNotFound && strings.HasPrefix(a.text(), "errand has no task"):
+		return "", refusedError(a.text())
+	}
+	return "", a.unexpected()
+}
+
+// auditCommand lists what operators did.
+func auditCommand(w world) *cobra.Command {
+	var path string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "audit [OWNER/REPO#N]",
+		Short: "List the latest actions of operators, of one task or of all",
+		Long: "List the latest 500 actions of operators: those of `errand cancel` and the like, and those on the pages. They are kept for 400\n" +
+			"days. errand has to be running; the command reaches it at admin.listen or listen.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && !taskName.MatchString(args[0]) {
+				return errUsage{fmt.Errorf("audit takes one task at most, as OWNER/REPO#N, but got %q", args)}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := config.Load(path, w.env)
+			if err != nil {
+				return err
+			}
+			query := ""
+			if len(args) == 1 {
+				query = "?task=" + url.QueryEscape(args[0])
+			}
+			return audit(c.Context(), w, cfg, query, asJSON)
+		},
+	}
+	configFlag(c, &path)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func audit(ctx context.Context, w world, cfg config.Config, query string, asJSON bool) error {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	a, err := ask(ctx, cfg, http.MethodGet, "/audit.json"+query)
+	switch {
+	case errors.Is(err, errNotRunning):
+		return fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
+	case err != nil:
+		return err
+	case a.status != http.StatusOK:
+		return a.unexpected()
+	case asJSON:
+		_, err = w.out.Write(a.body)
+		return err
+	}
+	var log struct {
+		Actions []struct {
+			At                                 time.Time
+			By, From, Subject, Command, Result string
+			Refused                            bool
+		}
+	}
+	if err := json.Unmarshal(a.body, &log); err != nil {
+		return fmt.Errorf("read errand's answer: %w", err)
+	}
+	var s strings.Builder
+	t := tabwriter.NewWriter(&s, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "TIME (UTC)\tOPERATOR\tSUBJECT\tCOMMAND\tRESULT") // a strings.Builder has no errors
+	for _, l := range log.Actions {
+		if l.Refused {
+			l.Result = "refused: " + l.Result
+		}
+		by := l.By
+		if l.From != "" {
+			by += " from " + l.From
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.At.UTC().Format(time.DateTime), by, l.Subject, l.Command, oneLine(l.Result))
+	}
+	_ = t.Flush()
+	if len(log.Actions) == 0 {
+		s.Reset()
+		s.WriteString("No operator has done anything yet.\n")
+	}
+	_, err = io.WriteString(w.out, logview.Plain(s.String()))
+	return err
+}

@@ -1,0 +1,214 @@
+package admin
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/admin/login"
+	"github.com/errand-bot/errand/internal/comment/command"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+)
+
+// An action is a command that operators can give on a task's page, and by the program of the same name.
+type action struct {
+	Verb state.Verb
+	// Label is the text of the button, Effect describes what the command does, for people.
+	Label, Effect string
+	// Confirm states that a page asks before the command is given.
+	Confirm bool
+	Ask     string // the label of the field for the arguments; empty if there is none
+}
+
+// actions returns the commands that operators can give. Approvals are not among them: they need a GitHub account.
+func actions() []action {
+	return []action{
+		{Verb: state.VerbStop, Label: "Stop", Effect: "Stops the running agent, keeps its work, and waits for a retry."},
+		{Verb: state.VerbRetry, Label: "Retry", Effect: "Continues where the task stopped, or checks again whether it can continue."},
+		{
+			Verb: state.VerbBudget, Label: "Raise a limit", Effect: "Raises the task's limit on cost, tokens or VM hours.",
+			Ask: "Add, for example, +5 (dollars), +500k tokens, or +12h (of VMs)",
+		},
+		{Verb: state.VerbCancel, Label: "Cancel", Confirm: true, Effect: "Ends the task. A running agent is stopped; published commits and pull requests stay."},
+		{
+			Verb: state.VerbRestart, Label: "Restart", Confirm: true,
+			Effect: "Begins the task again from its issue, with a new plan. A running agent is stopped and the pull request is closed.",
+		},
+	}
+}
+
+// offered returns the actions that make sense for a task now.
+func offered(t *state.Task, now time.Time) []action {
+	return slices.DeleteFunc(actions(), func(a action) bool {
+		switch a.Verb {
+		case state.VerbStop:
+			return !t.Phase.Working() && t.Phase != state.PhaseInterrupted
+		case state.VerbRetry:
+			return !retriable(t, now)
+		case state.VerbRestart:
+			return false
+		}
+		return t.Ended()
+	})
+}
+
+// retriable reports whether `retry` changes something.
+func retriable(t *state.Task, now time.Time) bool {
+	switch t.Phase {
+	case state.PhaseFailed, state.PhaseInterrupted, state.PhaseAwaitingAnswer, state.PhasePRClosed:
+		return true
+	case state.PhaseAwaitingPublishApproval:
+		return t.NewestPlan().Stale != ""
+	case state.PhaseCancelled:
+		return t.CanResume(now) || t.CanContinuePR(now)
+	}
+	return t.Phase.Working() && t.Waiting != nil
+}
+
+// actionOf returns the action of a path, or nil.
+func actionOf(r *http.Request) *action {
+	list := actions()
+	i := slices.IndexFunc(list, func(a action) bool { return string(a.Verb) == r.PathValue("action") })
+	if i < 0 {
+		return nil
+	}
+	return &list[i]
+}
+
+// actTime is the timeout of one action. GitHub may be asked for the issue.
+const actTime = time.Minute
+
+// requestID matches the IDs of requests, which clients choose so that a repeated request counts once.
+var requestID = regexp.MustCompile(`^[A-Za-z0-9-]{16,64}$`)
+
+// act gives a command to a task. Programs get one line of text: 200 if it was carried out, 409 with the reason if it was refused, 502
+// if GitHub could not be asked. Browsers return to the task's page, which shows the result.
+func (p *pages) act(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), actTime)
+	defer cancel()
+	a := actionOf(r)
+	if a == nil {
+		p.notFound(w, r)
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		p.problem(w, r, http.StatusRequestEntityTooLarge, "The request could not be read, or it is too large. Send only `args` and `id`, as a form.")
+		return
+	}
+	args := strings.TrimSpace(r.PostFormValue("args"))
+	order, err := command.Read(a.Verb, args)
+	if err != nil {
+		p.problem(w, r, http.StatusBadRequest, "The command was not carried out: "+err.Error()+".")
+		return
+	}
+	t := p.taskOf(w, r.WithContext(ctx))
+	if t == nil {
+		return
+	}
+	done := p.entry(r)
+	done.Subject, done.Command = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), command.Format(order)
+	done, err = p.cfg.Act(ctx, t, order, done)
+	switch {
+	case err != nil && r.Context().Err() == nil:
+		p.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("failed to carry out an operator's command")
+		p.problem(w, r, http.StatusBadGateway, fmt.Sprintf("The command was not carried out: %v. Try again.", err))
+	case err != nil: // the client has disconnected
+	case login.WantsHTML(r):
+		http.Redirect(w, r, taskPath(t)+"#actions", http.StatusSeeOther)
+	case done.Refused:
+		http.Error(w, done.Result, http.StatusConflict)
+	default:
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, done.Result+"\n")
+	}
+}
+
+// entry returns an entry of the audit log for a request.
+func (p *pages) entry(r *http.Request) store.Action {
+	id := r.PostFormValue("id")
+	if !requestID.MatchString(id) {
+		id = rand.Text()
+	}
+	return store.Action{ID: id, At: p.cfg.Now().UTC(), By: login.NameOf(r), From: r.RemoteAddr}
+}
+
+// confirmation is the data of the page that asks whether a command is meant.
+type confirmation struct {
+	Card   card
+	Action action
+	ID     string
+}
+
+// confirm asks whether a command is meant. It changes nothing.
+func (p *pages) confirm(w http.ResponseWriter, r *http.Request) {
+	a := actionOf(r)
+	if a == nil || !a.Confirm {
+		p.notFound(w, r)
+		return
+	}
+	if t := p.taskOf(w, r); t != nil {
+		c := confirmation{Card: newCard(t), Action: *a, ID: rand.Text()}
+		p.show(w, r, http.StatusOK, "confirm", page{Title: fmt.Sprintf("%s %s#%d?", a.Label, c.Card.Repo, c.Card.Issue), Data: c})
+	}
+}
+
+// readActions adds the actions that are possible, and those of the past, to a task's page.
+func (p *pages) readActions(ctx context.Context, v *taskView) error {
+	if p.cfg.Act == nil {
+		return nil
+	}
+	v.Offered, v.ActionID = offered(v.Task, p.cfg.Now()), rand.Text()
+	var err error
+	v.Actions, err = p.cfg.Audit.List(ctx, maxActions, func(a store.Action) bool { return a.Task == v.Task.Key })
+	return err
+}
+
+// Numbers of actions on a task's page and in audit.json.
+const (
+	maxActions  = 20
+	maxAudit    = 500
+	auditOfTask = "task" // the parameter of audit.json: OWNER/REPO#N
+)
+
+// audit serves the newest actions of operators as JSON, or those that concern one task.
+func (p *pages) audit(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
+	defer cancel()
+	subject := r.URL.Query().Get(auditOfTask)
+	list, err := p.cfg.Audit.List(ctx, maxAudit, func(a store.Action) bool { return subject == "" || strings.EqualFold(a.Subject, subject) })
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("read the audit log: %w", err))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	if err := e.Encode(map[string]any{"actions": append([]store.Action{}, list...)}); err != nil && r.Context().Err() == nil {
+		p.cfg.Log.Warn().Err(err).Msg("failed to write the audit log")
+	}
+}
+
+// audited stores an action that concerns no task in the audit log.
+func (p *pages) audited(ctx context.Context, a store.Action, err error) {
+	var refusal Refusal
+	switch {
+	case p.cfg.Audit == nil:
+		return
+	case errors.As(err, &refusal):
+		a.Refused, a.Result = true, refusal.Error()
+	case err != nil:
+		a.Refused, a.Result = true, "failed: "+err.Error()
+	}
+	if err := p.cfg.Audit.Add(context.WithoutCancel(ctx), a); err != nil {
+		p.cfg.Log.Error().Err(err).Str("command", a.Command).Msg("failed to write the audit log")
+	}
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/store"
+)
+
+// act applies a command of an operator to a task in one transaction, with an entry in the audit log. The rules are those for the
+// comment of a person with write access, except that the operator vouches for no text: where a command in a comment would accept the
+// issue as it is now, the text that the task knows stays, and an edit since is treated like any other.
+func (s *Server) act(ctx context.Context, t *state.Task, order state.Order, a store.Action) (store.Action, error) {
+	closed := false
+	if order.Verb == state.VerbRestart || order.Verb == state.VerbRetry && t.Ended() {
+		i, err := s.forge.Issue(ctx, forge.RepoOf(t), t.Key.Issue)
+		switch {
+		case errors.Is(err, forge.ErrNotFound):
+			a.Task, a.Refused, a.Result = t.Key, true, "the issue no longer exists, or errand has no access to it"
+			return a, s.store.Audit.Add(ctx, a)
+		case err != nil:
+			return a, fmt.Errorf("read the issue: %w", err)
+		}
+		closed = i.Closed
+	}
+	done, err := s.store.Act(ctx, event.OperatorCommand(t.Key, a.ID, order, closed), a, judge(order))
+	if err == nil {
+		s.opts.Log.Info().Str("task", t.Key.String()).Str("operator", done.By).Str("command", done.Command).Bool("refused", done.Refused).
+			Str("result", done.Result).Msg("operator's command")
+	}
+	return done, err
+}
+
+// judge completes an action with the result of its command.
+func judge(order state.Order) func(store.Applied, *store.Action) {
+	return func(applied store.Applied, a *store.Action) {
+		t := applied.Task
+		switch {
+		case t == nil || !applied.Changed:
+			a.Refused, a.Result = true, applied.Note
+		case applied.Answer == "" || applied.Answer == state.ReplyBudgetRaised:
+			a.Result = doneText(order, t)
+		default:
+			a.Refused, a.Result = true, refusedText(applied.Answer, t)
+		}
+	}
+}
+
+// doneText describes the effect of a command in one line.
+func doneText(order state.Order, t *state.Task) string {
+	switch order.Verb {
+	case state.VerbCancel:
+		if t.End != nil && t.End.Saving {
+			return "canceled; its work is being saved"
+		}
+		return "canceled"
+	case state.VerbStop:
+		return "stopped; `retry` continues it"
+	case state.VerbBudget:
+		s := "raised; spent so far: " + words.SpentOf(t.Money)
+		if t.Money.CapTokens > 0 {
+			s += fmt.Sprintf(", %s of %s tokens", words.Count(t.Money.Tokens()), words.Count(t.Money.CapTokens))
+		}
+		if order.VMHours > 0 {
+			s += fmt.Sprintf("; %s more than the configured limit", words.Many(t.MoreVMHours, "VM hour"))
+		}
+		return s
+	case state.VerbRestart:
+		return "restarted: " + words.Phase(t.Phase)
+	}
+	return "continues: " + words.Phase(t.Phase)
+}
+
+// refusedText describes in one line why a command has no effect. The reason is one of state.Reply….
+func refusedText(reason string, t *state.Task) string {
+	switch reason {
+	case state.ReplyRetryClosed:
+		return "the issue is closed; reopen it first"
+	case state.ReplyNoBudget:
+		return "the task runs on a subscription, which has no cost per call; raise the limit on tokens, as in `+500k tokens`"
+	case state.ReplyNothingToRetry:
+		return "there is nothing to retry: " + words.PhaseClause(t.Phase)
+	}
+	if t.Ended() {
+		return "the task has ended: " + words.Phase(t.Phase)
+	}
+	return "no agent runs: " + words.PhaseClause(t.Phase)
+}
