@@ -59,7 +59,7 @@ type AppPermission struct {
 	For        string // purpose, for people
 }
 
-// AppPermissions returns the permissions that app.yml requests.
+// AppPermissions returns the permissions that the App requests: its manifest and app.yml are made from this list.
 func AppPermissions() []AppPermission {
 	return []AppPermission{
 		{"issues", "write", true, "reading issues and answering in comments"},
@@ -72,7 +72,7 @@ func AppPermissions() []AppPermission {
 	}
 }
 
-// Events returns the webhook events to which app.yml subscribes.
+// Events returns the webhook events to which the App subscribes: its manifest and app.yml are made from this list.
 func Events() []string {
 	return []string{
 		"issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "pull_request_review_thread",

@@ -13,6 +13,7 @@ import (
 func appRoutes() []route {
 	return []route{
 		{"GET", "/app", onlyApp(func(c *call) (any, error) { return c.s.json.fullApp(), nil })},
+		{"POST", "/app-manifests/{code}/conversions", convertManifest},
 		{"GET", "/app/installations", onlyApp(listInstallations)},
 		{"GET", "/app/installations/{id}", onlyApp(getInstallation)},
 		{"POST", "/app/installations/{id}/access_tokens", onlyApp(createToken)},

@@ -62,9 +62,10 @@ type Sim struct {
 	base     string
 	app      App
 	key      *rsa.PrivateKey
-	users    map[string]*User // by login
-	repos    map[string]*Repo // by full name, lower case
-	moved    map[string]int64 // old full names of renamed repositories
+	codes    map[string]pendingApp // of Apps made from manifests, until they are exchanged
+	users    map[string]*User      // by login
+	repos    map[string]*Repo      // by full name, lower case
+	moved    map[string]int64      // old full names of renamed repositories
 	installs []*Installation
 	tokens   map[string]*token
 	nodes    map[string]any // by node id

@@ -61,6 +61,7 @@ func (w *site) routes() http.Handler {
 		{"/_sim/deliveries", w.deliveriesPage, map[string]act{"redeliver": actRedeliver}},
 		{"/_sim/calls", w.callsPage, nil},
 		{"/_sim/version", w.versionPage, nil},
+		{"/github-apps/{slug}/installations/new", w.installPage, map[string]act{"install": actInstall}},
 		{"/{login}", w.accountPage, nil},
 		{"/{owner}/{repo}", w.repoPage, nil},
 		{"/{owner}/{repo}/issues/new", w.newIssuePage, map[string]act{"open": actOpenIssue}},
@@ -81,6 +82,9 @@ func (w *site) routes() http.Handler {
 		if rt.acts != nil {
 			mux.HandleFunc("POST "+rt.pattern, w.handle(func(v *visit) error { return v.do(rt.page, rt.acts) }))
 		}
+	}
+	for _, pattern := range []string{"/settings/apps/new", "/organizations/{org}/settings/apps/new"} {
+		mux.HandleFunc("POST "+pattern, w.handle(w.postNewApp))
 	}
 	mux.HandleFunc("/", w.handle(func(*visit) error { return notFound() }))
 	return mux

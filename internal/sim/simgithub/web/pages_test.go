@@ -42,6 +42,7 @@ func TestEveryPage(t *testing.T) {
 		"/octo/calc/blob/feature/fix/dir/new.go": "package dir",
 		"/octo/calc/issues":                      "Add subtracts",
 		"/octo/calc/pulls":                       "Pull feature/fix",
+		"/github-apps/errand/installations/new":  "octo/calc",
 		"/_sim/people":                           "tina",
 		"/_sim/deliveries":                       "issues.opened",
 		"/_sim/calls":                            "/repos/",

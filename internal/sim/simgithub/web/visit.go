@@ -31,6 +31,7 @@ type visit struct {
 	p      simgithub.Person // the account as which the visitor acts; its login is empty without one
 	csrf   string
 	nonce  string
+	leads  string // the site to which a form of the page leads by a redirect, in addition to this one
 	status int
 	alert  string // error message, shown on top
 	typed  string // the text of a form that was refused, so that it is not lost
@@ -175,7 +176,7 @@ func (v *visit) headers(contentType string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Content-Security-Policy", fmt.Sprintf("default-src 'none'; style-src 'nonce-%[1]s'; script-src 'nonce-%[1]s'; "+
-		"connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'", v.nonce))
+		"connect-src 'self'; img-src 'self' data:; form-action 'self' %[2]s; base-uri 'none'; frame-ancestors 'none'", v.nonce, v.leads))
 }
 
 // funcs returns the functions of the templates.
