@@ -49,6 +49,7 @@ require (
 	github.com/hetznercloud/hcloud-go/v2 v2.52.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	golang.org/x/mod v0.41.0
+	golang.org/x/term v0.47.0
 )
 
 require (

@@ -1,5 +1,6 @@
 // Command errand is the service: it serves the webhooks of a GitHub App and works on issues.
 //
+//	errand setup                        create the GitHub App and the configuration
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
 //	errand check-config -c config.yml   check a configuration
 //	errand doctor -c config.yml         find out what does not work
@@ -33,12 +34,13 @@ const (
 )
 
 func main() {
-	os.Exit(run(context.Background(), world{args: os.Args[1:], out: os.Stdout, err: os.Stderr, env: os.LookupEnv}))
+	os.Exit(run(context.Background(), world{args: os.Args[1:], in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}))
 }
 
 // world is the program's environment.
 type world struct {
 	args     []string
+	in       io.Reader
 	out, err io.Writer
 	env      func(string) (string, bool)
 	bin      string // folder of errand-runner; by default the program's own
@@ -68,7 +70,7 @@ func run(ctx context.Context, w world) int {
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errUsage{err} })
 	root.AddCommand(
-		serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
+		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	root.AddCommand(actionCommands(w)...)
 	root.AddCommand(auditCommand(w))

@@ -23,7 +23,7 @@ func call(t *testing.T, env map[string]string, args ...string) (code int, out, e
 func callIn(t *testing.T, bin string, env map[string]string, args ...string) (code int, out, err string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(context.Background(), world{args: args, bin: bin, out: &o, err: &e, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+	code = run(context.Background(), world{args: args, bin: bin, in: strings.NewReader(""), out: &o, err: &e, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
 	return code, o.String(), e.String()
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/runner/tetherd"
 	"github.com/errand-bot/errand/internal/runner/work"
+	"github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/shellrules"
 	"github.com/errand-bot/errand/state"
 )
@@ -44,6 +45,7 @@ func wired() map[string]reflect.Type {
 		"agent loop: settings": reflect.TypeFor[wire.Settings](), "agent loop: line": reflect.TypeFor[wire.Line](), "agent loop: result": reflect.TypeFor[wire.Result](),
 		"local VM: record": reflect.TypeFor[box.Record](), "local VM: status": reflect.TypeFor[box.Status](), "local VM: end": reflect.TypeFor[box.End](),
 		"run: status": reflect.TypeFor[agent.Status](), "run: class": reflect.TypeFor[agent.Class](), "task summary": reflect.TypeFor[state.Summary](),
+		"setup: progress": reflect.TypeFor[setup.Progress](),
 	}
 }
 
@@ -93,6 +95,10 @@ func TestWireNamesStay(t *testing.T) {
 func TestConfigurationKeysStay(t *testing.T) {
 	t.Parallel()
 	keys := list(t, map[string]reflect.Type{"config": reflect.TypeFor[config.Config](), ".errand.yml": reflect.TypeFor[config.RepoFile]()}, "yaml")
+	for _, q := range setup.Questions() {
+		keys = append(keys, "setup: "+q.Key)
+	}
+	slices.Sort(keys)
 	golden(t, "strings/config.txt", keys, "a key of the configuration was removed or renamed: operators who set it need an error that names the replacement. For a new key run the test with -update")
 }
 

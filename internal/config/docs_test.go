@@ -12,14 +12,15 @@ import (
 
 var yamlBlock = regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```")
 
-// inDocument returns the first YAML of a document, without the indentation of the item that it is in.
-func inDocument(t *testing.T, path string) string {
+// inDocument returns the first YAML of a document after a line, without the indentation of the item that it is in.
+func inDocument(t *testing.T, path, after string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("../..", path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := yamlBlock.FindStringSubmatch(string(data))
+	_, rest, _ := strings.Cut(string(data), after)
+	m := yamlBlock.FindStringSubmatch(rest)
 	if m == nil {
 		t.Fatalf("%s has no YAML", path)
 	}
@@ -35,7 +36,7 @@ func TestConfigurationInInstallGuide(t *testing.T) {
 		write(t, filepath.Join(dir, name), strings.Repeat("0123456789abcdef", 4)+"\n")
 	}
 	write(t, filepath.Join(dir, "app.pem"), appKey(t))
-	text := inDocument(t, "docs/install.md")
+	text := inDocument(t, "docs/install.md", "\n## By hand\n")
 	if strings.Count(text, "file:/etc/errand/") != 4 {
 		t.Errorf("it names other files:\n%s", text)
 	}
@@ -52,7 +53,7 @@ func TestConfigurationInInstallGuide(t *testing.T) {
 // TestExampleOfRepositorySettings: the example of an .errand.yml is valid.
 func TestExampleOfRepositorySettings(t *testing.T) {
 	t.Parallel()
-	s, err := config.ParseRepo([]byte(inDocument(t, "docs/repository-settings.md")), operator(), nil)
+	s, err := config.ParseRepo([]byte(inDocument(t, "docs/repository-settings.md", "")), operator(), nil)
 	if err != nil || len(s.Check) != 2 || !s.Key.Required {
 		t.Errorf("settings %+v, %v", s, err)
 	}

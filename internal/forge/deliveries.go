@@ -2,6 +2,7 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,4 +121,18 @@ func (f *Forge) HookDelivery(ctx context.Context, id int64) (event, guid string,
 		}
 	}
 	return event, d.GetGUID(), d.GetRequest().GetRawPayload(), nil
+}
+
+// Redeliver has GitHub deliver the webhook of an attempt again, with its GUID. It returns before GitHub has done so.
+func (f *Forge) Redeliver(ctx context.Context, id int64) error {
+	op, err := f.client.Write(ctx, 0, "redeliver a webhook", fmt.Sprint(id))
+	if err != nil {
+		return err
+	}
+	_, _, err = op.GitHub.Apps.RedeliverHookDelivery(op.Ctx, id)
+	var accepted *github.AcceptedError
+	if errors.As(err, &accepted) { // the answer of success
+		return nil
+	}
+	return op.Wrap(err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/google/go-github/v66/github"
@@ -114,4 +115,27 @@ func (f *Forge) Branches(ctx context.Context, r Repo, prefix string) ([]Branch, 
 		out = append(out, Branch{Name: strings.TrimPrefix(ref.GetRef(), "refs/heads/"), SHA: ref.GetObject().GetSHA()})
 	}
 	return out, nil
+}
+
+// HasLabel reports whether a repository has a label.
+func (f *Forge) HasLabel(ctx context.Context, r Repo, name string) (bool, error) {
+	op, err := f.client.Read(ctx, r.Installation, "read label", name+" of "+r.FullName())
+	if err != nil {
+		return false, err
+	}
+	_, _, err = op.GitHub.Issues.GetLabel(op.Ctx, r.Owner, r.Name, url.PathEscape(name))
+	if err = op.Wrap(err); errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// CreateLabel creates a label in a repository.
+func (f *Forge) CreateLabel(ctx context.Context, r Repo, name, description string) error {
+	op, err := f.client.Write(ctx, r.Installation, "create label", name+" in "+r.FullName())
+	if err != nil {
+		return err
+	}
+	_, _, err = op.GitHub.Issues.CreateLabel(op.Ctx, r.Owner, r.Name, &github.Label{Name: &name, Description: &description})
+	return op.Wrap(err)
 }

@@ -1,13 +1,13 @@
 // Command gen writes the documents that are generated from code:
 //
-//	docs/lifecycle.md       from the transition table of tasks and the doc comments of state
-//	docs/vm-lifecycle.md    from the transition table of VMs and the doc comments of state/vm
+//	docs/lifecycle.md, docs/vm-lifecycle.md  from the transition tables and the doc comments of state and state/vm
 //	docs/commands.md        from the command table of internal/comment/command
 //	docs/configuration.md   from the doc comments, keys and defaults of internal/config
 //	docs/repository-settings.md, config.example.yml  from the same
 //	docs/prices.md          from the prices of internal/modelapi
 //	docs/vm-costs.md        its table of costs, from a simulation by internal/costs
 //	docs/packages.md        from the packages' doc comments and imports
+//	app.yml, docs/install.md  from internal/forge/manifest, and its table from the questions of internal/setup
 //	CONTRIBUTING.md         its table of layers, from internal/tools/layers
 //
 //	go run ./internal/tools/gen [-check]
@@ -49,6 +49,8 @@ func documents() []document {
 		{"docs/prices.md", prices},
 		{"docs/vm-costs.md", vmCosts},
 		{"docs/packages.md", packageList},
+		{"app.yml", appManifest},
+		{"docs/install.md", installation},
 		{"CONTRIBUTING.md", contributing},
 	}
 }

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/forge/manifest"
+	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/setup"
+)
+
+// setting has the flags of setup.
+type setting struct {
+	setup.Options
+	printManifest bool
+	manifest      manifest.Options
+}
+
+// setupCommand guides through the creation of an installation.
+func setupCommand(w world) *cobra.Command {
+	var s setting
+	c := &cobra.Command{
+		Use:   "setup",
+		Short: "Create the GitHub App, the secrets and the configuration, and check them",
+		Long: "Guide from nothing to a running errand: questions in the terminal (or a file with --answers), the GitHub App on a local page, and\n" +
+			"checks. What exists is kept, so the command can be interrupted and repeated at any time. Questions, as keys of the file:\n\n" + questionList(),
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := untilSignal(c.Context())
+			defer stop()
+			return s.run(ctx, w)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&s.Dir, "dir", setupDir(w), "folder for the configuration and the secrets")
+	f.StringVar(&s.Answers, "answers", "", "YAML file with answers; secrets are env:NAME or file:/path")
+	f.StringVar(&s.Listen, "listen", "127.0.0.1:0", "address of the local page, on this host only")
+	f.BoolVar(&s.Force, "force", false, "write a new configuration although one exists; the old one is kept beside it")
+	f.StringSliceVar(&s.Skip, "skip", nil, "steps to leave out: installation, webhook, repositories, service, checks")
+	f.BoolVar(&s.printManifest, "print-manifest", false, "print the App's manifest as JSON, and do nothing else")
+	f.StringVar(&s.manifest.Name, "name", "errand", "name of the App, for --print-manifest")
+	f.StringVar(&s.manifest.GitHub, "github", "https://github.com", "address of GitHub, for --print-manifest")
+	f.StringVar(&s.manifest.PublicURL, "public-url", "", "errand's address, for --print-manifest")
+	f.StringVar(&s.manifest.RedirectURL, "redirect", "http://127.0.0.1:8099/created",
+		"where GitHub sends the browser with the App's code, for --print-manifest")
+	return c
+}
+
+// questionList lists the questions for --help.
+func questionList() string {
+	var b strings.Builder
+	for _, q := range setup.Questions() {
+		fmt.Fprintf(&b, "  %-16s %s\n", q.Key, q.Text)
+	}
+	return b.String()
+}
+
+// setupDir returns the default folder of a setup.
+func setupDir(w world) string {
+	if os.Geteuid() == 0 {
+		return "/etc/errand"
+	}
+	for _, base := range []struct{ env, below string }{{"XDG_CONFIG_HOME", "errand"}, {"HOME", ".config/errand"}} {
+		if dir, ok := w.env(base.env); ok && filepath.IsAbs(dir) {
+			return filepath.Join(dir, base.below)
+		}
+	}
+	return "errand"
+}
+
+func (s setting) run(ctx context.Context, w world) error {
+	if s.printManifest {
+		return s.print(w)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the errand program: %w", err)
+	}
+	return setup.Run(ctx, setup.Env{
+		In: w.in, Out: w.out, Interactive: setup.IsTerminal(w.in), Lookup: w.env, Now: time.Now, Transport: http.DefaultTransport,
+		Poll: 3 * time.Second, Wait: 15 * time.Minute, UnitPath: "/etc/systemd/system/errand.service", Program: program,
+		TryModels: server.TryModels, Doctor: func(ctx context.Context, path string) (string, []string, error) { return examined(ctx, w, path) },
+	}, s.Options)
+}
+
+// print prints the manifest.
+func (s setting) print(w world) error {
+	if err := setup.CheckManifest(s.manifest); err != nil {
+		return errUsage{err}
+	}
+	e := json.NewEncoder(w.out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(manifest.New(s.manifest))
+}
+
+// examined makes the checks of doctor for a setup.
+func examined(ctx context.Context, w world, path string) (text string, failed []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	e := examination{path: path}
+	cfg, invalid := config.Load(path, w.env)
+	report, err := e.report(ctx, w, cfg, invalid)
+	if err != nil {
+		return "", nil, err
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return "", nil, ctx.Err()
+	}
+	report.Clean()
+	var b bytes.Buffer
+	err = report.Write(&b)
+	for _, f := range report.Findings {
+		if f.Status == doctor.Failed {
+			failed = append(failed, f.Check)
+		}
+	}
+	return b.String(), failed, err
+}

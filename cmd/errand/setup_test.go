@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/forge/manifest"
+)
+
+func TestPrintManifest(t *testing.T) {
+	t.Parallel()
+	code, out, errs := call(t, nil, "setup", "--print-manifest", "--name", "errand of acme", "--public-url", "https://errand.example.org/", "--github", "https://ghes.example", "--redirect", "http://127.0.0.1:9/created")
+	var m manifest.Manifest
+	if err := json.Unmarshal([]byte(out), &m); err != nil || code != 0 || errs != "" {
+		t.Fatalf("code %d, errors %q: %v\n%s", code, errs, err, out)
+	}
+	if m.Name != "errand of acme" || m.Hook.URL != "https://errand.example.org/api/github/hook" || !m.Hook.Active || m.Public || m.RedirectURL != "http://127.0.0.1:9/created" ||
+		m.Permissions["contents"] != "write" || strings.Contains(out, "sub_issues") {
+		t.Errorf("the manifest is %+v", m)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		err  string
+	}{
+		"no address":    {nil, "needs --public-url"},
+		"with a path":   {[]string{"--public-url", "https://example.org/x"}, "--public-url: "},
+		"long name":     {[]string{"--public-url", "https://example.org", "--name", strings.Repeat("x", 35)}, "--name: "},
+		"no GitHub":     {[]string{"--public-url", "https://example.org", "--github", "ghes"}, "--github: "},
+		"no redirect":   {[]string{"--public-url", "https://example.org", "--redirect", "/created"}, "--redirect: "},
+		"two arguments": {[]string{"one"}, "takes no arguments"},
+	} {
+		code, out, errs := call(t, nil, append([]string{"setup", "--print-manifest"}, c.args...)...)
+		if code != 2 || out != "" || !strings.Contains(errs, c.err) {
+			t.Errorf("%s: code %d, output %q, errors %q", name, code, out, errs)
+		}
+	}
+}
+
+// TestSetupOfAnExistingApp sets up errand for the App of a clinic, as somebody without a browser does. check-config and doctor find
+// nothing wrong afterwards.
+func TestSetupOfAnExistingApp(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t, build(t))
+	dir := c.path("made")
+	models := c.config["models"]
+	_, models, _ = strings.Cut(models, "url: '")
+	models, _, _ = strings.Cut(models, "'")
+	var answers strings.Builder
+	for key, value := range map[string]string{
+		"github": c.github.BaseURL(), "public_url": "http://localhost:1", "listen": "127.0.0.1:1", "assignee": "worker", "model_url": models,
+		"model_key": "file:" + c.path("model"), "app": "existing", "app_id": strconv.FormatInt(c.github.App().ID, 10), "private_key": "file:" + c.path("app.pem"),
+		"webhook_secret": "env:HOOK",
+	} {
+		answers.WriteString(key + ": '" + value + "'\n")
+	}
+	c.write("answers.yml", answers.String(), 0o600)
+	c.github.SetWebhook("http://localhost:1/api/github/hook", "")
+	env := map[string]string{"HOOK": "hook-secret-for-tests"}
+	args := []string{"setup", "--dir", dir, "--answers", c.path("answers.yml")}
+	code, out, errs := callIn(t, c.bin, env, append(args, "--skip", "checks")...)
+	if code != 0 || errs != "" {
+		t.Fatalf("code %d, errors %q\n%s", code, errs, out)
+	}
+	file := filepath.Join(dir, "config.yml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, "local: "+c.config["local"]+"\n"...) // there is no real agent here
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := call(t, nil, "check-config", "-c", file); code != 0 || !strings.HasPrefix(out, "ok: ") {
+		t.Errorf("check-config: code %d, errors %q\n%s", code, errs, out)
+	}
+	code, out, errs = callIn(t, c.bin, env, args...) // with the checks of doctor
+	if code != 0 || !strings.Contains(out, "checked without a running errand: 0 failed") {
+		t.Errorf("code %d, errors %q\n%s", code, errs, out)
+	}
+	var report bytes.Buffer
+	if code := run(context.Background(), world{args: []string{"doctor", "--json", "-c", file}, bin: c.bin, out: &report, err: &report, env: os.LookupEnv}); code != 0 {
+		t.Errorf("doctor: code %d", code)
+	}
+	var r doctor.Report
+	if err := json.Unmarshal(report.Bytes(), &r); err != nil || r.Count(doctor.Failed) > 0 {
+		t.Errorf("%v\n%s", err, report.String())
+	}
+	c.github.SetWebhook("https://elsewhere.example/api/github/hook", "")
+	if code, _, errs := callIn(t, c.bin, env, args...); code != 1 || !strings.Contains(errs, "github.webhook failed: correct this as described above") {
+		t.Errorf("with another webhook: code %d, errors %q", code, errs)
+	}
+	if code, _, errs := callIn(t, c.bin, env, append(args, "--skip", "app")...); code != 1 || !strings.Contains(errs, "--skip app: write one of installation") {
+		t.Errorf("--skip app: code %d, errors %q", code, errs)
+	}
+}

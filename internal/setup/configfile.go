@@ -1,0 +1,91 @@
+package setup
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"text/template"
+
+	"github.com/errand-bot/errand/internal/agent/registry"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/durable"
+)
+
+//go:embed config.yml.tmpl
+var configText string
+
+// quoted formats a value as YAML on one line. JSON is YAML.
+func quoted(v any) (string, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return strings.TrimSpace(b.String()), err
+}
+
+// draft is the configuration as text.
+func (r *run) draft() ([]byte, error) {
+	var proxies []string
+	for one := range strings.SplitSeq(r.answer("trusted_proxies"), ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			proxies = append(proxies, one)
+		}
+	}
+	app := SavedApp{}
+	if r.progress.App != nil {
+		app = *r.progress.App
+	}
+	var b bytes.Buffer
+	err := template.Must(template.New("config").Funcs(template.FuncMap{"yaml": quoted, "file": func(name string) (string, error) {
+		return quoted("file:" + r.path(name))
+	}}).Parse(configText)).Execute(&b, map[string]any{
+		"Data": r.answer("data"), "Listen": r.answer("listen"), "PublicURL": strings.TrimSuffix(r.answer("public_url"), "/"), "Proxies": proxies,
+		"GitHub": strings.TrimSuffix(r.answer("github"), "/"), "App": app, "Label": r.answer("label"), "Assignee": r.answer("assignee"),
+		"Agent": r.answer("agent"), "ModelName": registry.APIOf(r.answer("agent")), "ModelURL": strings.TrimSuffix(r.answer("model_url"), "/"),
+		"Subscription": r.subscribed(), "VMs": r.answer("vms"), "Hetzner": config.ProviderHetzner,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write the text of the configuration: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// writeConfig writes the configuration. With Options.Force it keeps the old one beside it.
+func (r *run) writeConfig(context.Context) error {
+	if err := r.makeSecret("admin-token"); err != nil {
+		return err
+	}
+	text, err := r.draft()
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Parse(text, r.Lookup)
+	if err != nil {
+		return fmt.Errorf("the answers make no valid configuration:\n%w", err)
+	}
+	path := r.configFile()
+	switch _, err := os.Lstat(path); {
+	case err == nil && !r.opts.Force:
+		return fmt.Errorf("%s exists: move it away, or replace it with --force", path)
+	case err == nil:
+		old := fmt.Sprintf("%s.%s.old", path, r.Now().UTC().Format("20060102-150405"))
+		if err := os.Rename(path, old); err != nil {
+			return fmt.Errorf("keep the old configuration: %w", err)
+		}
+		r.say("The old configuration is %s.\n", old)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	if err := durable.WriteFile(path, text, 0o600); err != nil {
+		return err
+	}
+	r.cfg, r.loaded = cfg, true
+	r.say("Wrote %s. The token for the pages is in %s.\n", path, r.path("admin-token"))
+	return nil
+}

@@ -1,0 +1,106 @@
+package setup
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/errand-bot/errand/internal/durable"
+)
+
+//go:embed errand.service.tmpl
+var unitText string
+
+// unit returns the systemd unit for this installation.
+func (r *run) unit() (string, error) {
+	return Unit(r.answer("user"), r.Program, r.configFile())
+}
+
+// Unit returns the systemd unit for a user, the path of the errand program and that of the configuration.
+func Unit(userName, program, configFile string) (string, error) {
+	for _, s := range []string{program, configFile} {
+		if strings.ContainsAny(s, "\"\\%$\n") {
+			return "", fmt.Errorf("the path %q cannot be written in a systemd unit", s)
+		}
+	}
+	arg := func(s string) string {
+		if strings.ContainsAny(s, " \t'") {
+			return `"` + s + `"`
+		}
+		return s
+	}
+	var b bytes.Buffer
+	err := template.Must(template.New("unit").Funcs(template.FuncMap{"arg": arg}).Parse(unitText)).Execute(&b, map[string]string{
+		"User": userName, "Program": program, "Config": configFile,
+	})
+	return b.String(), err
+}
+
+// prepareService gives the files to the user that runs errand, and writes the systemd unit or prints it. It
+// never replaces another unit, unless the setup was started with --force.
+func (r *run) prepareService(ctx context.Context) error {
+	if err := r.askAll(ctx, "user"); err != nil {
+		return err
+	}
+	if err := r.handOver(); err != nil {
+		return err
+	}
+	how, err := r.ask(ctx, "unit")
+	if err != nil {
+		return err
+	}
+	text, err := r.unit()
+	if err != nil {
+		return err
+	}
+	if how == "print" {
+		r.say("A systemd unit for this installation (%s):\n\n%s\n", r.UnitPath, text)
+		return nil
+	}
+	old, err := os.ReadFile(r.UnitPath)
+	switch {
+	case err == nil && string(old) == text:
+		r.say("%s is up to date.\n", r.UnitPath)
+		return nil
+	case err == nil && !r.opts.Force:
+		return fmt.Errorf("%s exists and differs: move it away, replace it with --force, or choose `unit: print`", r.UnitPath)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read the systemd unit: %w", err)
+	}
+	if err := durable.WriteFile(r.UnitPath, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("%w; run errand setup as root, or choose `unit: print`", err)
+	}
+	r.say("Wrote %s. Enable it: systemctl daemon-reload && systemctl enable --now %s\n",
+		r.UnitPath, strings.TrimSuffix(filepath.Base(r.UnitPath), ".service"))
+	return nil
+}
+
+// check runs the checks of `errand doctor`. Until errand runs, webhooks cannot arrive, so that is no failure of the setup.
+func (r *run) check(ctx context.Context) error {
+	report, failed, err := r.Doctor(ctx, r.configFile())
+	if err != nil {
+		return err
+	}
+	const deliveries = "github.deliveries"
+	if !r.serving(ctx) && slices.Contains(failed, deliveries) {
+		failed = slices.DeleteFunc(failed, func(name string) bool { return name == deliveries })
+		r.say("errand is not running yet, so GitHub's first webhooks could not be delivered: %s below is expected.\n\n", deliveries)
+	}
+	r.say("%s", report)
+	if slices.Contains(r.opts.Skip, "installation") {
+		failed = slices.DeleteFunc(failed, func(name string) bool { return name == "github.installations" })
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%s failed: correct this as described above, and run errand setup again. The configuration and the App are complete",
+			strings.Join(failed, ", "))
+	}
+	return nil
+}

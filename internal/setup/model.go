@@ -1,0 +1,89 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/errand-bot/errand/internal/agent/registry"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/gateway"
+)
+
+// subscribed reports whether a subscription pays for the model.
+func (r *run) subscribed() bool {
+	q := questionOf("model_auth")
+	return q.applies(r) && r.answer(q.Key) == "subscription"
+}
+
+// askModel asks for the model, tries its key by a request that costs nothing, and stores it. A refused key can be entered again.
+func (r *run) askModel(ctx context.Context) error {
+	if err := r.askAll(ctx, "agent", "model_url", "model_auth"); err != nil {
+		return err
+	}
+	q := questionOf("model_key")
+	for range maxTries {
+		key, err := r.askSecret(ctx, q.Key)
+		if err != nil {
+			return err
+		}
+		err = r.tryModel(ctx, key)
+		_, given := r.given[q.Key]
+		var unclear gateway.UnclearError
+		switch {
+		case err == nil:
+			r.say("The provider accepts it.\n")
+			return r.storeSecret(q.file, key)
+		case errors.As(err, &unclear):
+			r.say("Not checked: %v.\n", err)
+			return r.storeSecret(q.file, key)
+		case !errors.Is(err, gateway.ErrKeyRefused):
+			return fmt.Errorf("try the model's key: %w", err)
+		case q.kept(r):
+			return fmt.Errorf("%w: write another one to %s, or delete that file and run errand setup again", err, r.path(q.file))
+		case given || !r.terminal.interactive:
+			return fmt.Errorf("%w: correct model_key", err)
+		}
+		r.say("%v. Enter another one.\n", err)
+	}
+	return errors.New("no accepted key was entered")
+}
+
+// tryModel asks the provider of models whether it accepts a key.
+func (r *run) tryModel(ctx context.Context, key string) error {
+	section := fmt.Sprintf("key: env:%s", triedKey)
+	if r.subscribed() {
+		section = fmt.Sprintf("subscription: {token: env:%s}", triedKey)
+	}
+	name := registry.APIOf(r.answer("agent"))
+	address, err := quoted(r.answer("model_url"))
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("models: {%s: {url: %s, %s}}\n", name, address, section)
+	// The rest of the configuration is missing, so this returns an error.
+	cfg, err := config.Parse([]byte(text), func(n string) (string, bool) { return key, n == triedKey })
+	if m := cfg.Models[name]; m.Key.Reveal() == "" && m.Subscription.Token.Reveal() == "" {
+		return fmt.Errorf("the model's section cannot be read: %w", err)
+	}
+	return r.TryModels(ctx, cfg)[name]
+}
+
+// triedKey stands for the key that is tried.
+const triedKey = "ERRAND_SETUP_KEY"
+
+func (r *run) askVMs(ctx context.Context) error {
+	if err := r.askAll(ctx, "vms"); err != nil {
+		return err
+	}
+	if questionOf("hetzner_token").applies(r) {
+		r.say("The token is checked with everything else at the end, without creating a VM. docs/hetzner.md has further settings.\n")
+		token, err := r.askSecret(ctx, "hetzner_token")
+		if err != nil {
+			return err
+		}
+		return r.storeSecret(questionOf("hetzner_token").file, token)
+	}
+	r.say("Sandboxes need the agent's program and bubblewrap on this host, which is checked at the end.\n")
+	return nil
+}

@@ -1,0 +1,277 @@
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/errand-bot/errand/internal/agent/registry"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/forge/manifest"
+	"github.com/errand-bot/errand/internal/modelapi"
+)
+
+// Question is something that the setup asks. The documentation lists all of them.
+type Question struct {
+	Key      string
+	Text     string // for the terminal and the documentation
+	Default  string // in the documentation; the real one may depend on other answers
+	Required bool   // there is no default
+	Optional bool   // the answer can be empty
+	// Secret answers are env:NAME or file:/path in a file. In the terminal the value itself can be entered. They are stored in their own
+	// file.
+	Secret bool
+	file   string // of a secret
+
+	fallback func(*run) string // default that depends on other answers
+	when     func(*run) bool   // nil: always
+	check    func(*run, string) error
+}
+
+func (q Question) applies(r *run) bool { return q.when == nil || q.when(r) }
+
+// kept reports whether a secret is stored already.
+func (q Question) kept(r *run) bool {
+	if q.file == "" {
+		return false
+	}
+	_, err := os.Stat(r.path(q.file))
+	return err == nil
+}
+
+// validate returns why an answer cannot be used.
+func (q Question) validate(r *run, value string) error {
+	if strings.ContainsFunc(value, unicode.IsControl) || len(value) > 2000 {
+		return errors.New("write at most 2000 characters on one line")
+	}
+	if value == "" && !q.Optional && !q.kept(r) {
+		return errors.New("an answer is required")
+	}
+	if value == "" || q.check == nil {
+		return nil
+	}
+	return q.check(r, value)
+}
+
+// is returns a condition: another question has one of these answers.
+func is(key string, values ...string) func(*run) bool {
+	return func(r *run) bool { return slices.Contains(values, r.answer(key)) }
+}
+
+func oneOf(values ...string) func(*run, string) error {
+	return func(_ *run, v string) error {
+		if slices.Contains(values, v) {
+			return nil
+		}
+		return fmt.Errorf("%q: write %s", v, strings.Join(values, " or "))
+	}
+}
+
+// Questions returns all questions in the order in which they are asked.
+func Questions() []Question {
+	return []Question{
+		{Key: "github", Text: "Address of GitHub, or of your Enterprise Server", Default: "https://github.com", check: checkGitHub},
+		{Key: "public_url", Text: "Address at which GitHub and people reach errand, through a proxy with TLS, such as https://errand.example.org",
+			Required: true, check: checkPublicURL},
+		{Key: "listen", Text: "Address on this host to which the proxy forwards", Default: config.Default().Listen, check: checkListen},
+		{Key: "trusted_proxies", Text: "Addresses of the proxy, separated by commas", Default: "127.0.0.1", Optional: true, check: checkProxies},
+		{Key: "data", Text: "Folder for errand's data",
+			Default:  "`/var/lib/errand` for `/etc/errand`, otherwise `data` in the folder of the setup",
+			fallback: defaultData, check: checkPath},
+		{Key: "label", Text: "Label that starts a task; empty for none", Default: "errand", Optional: true, check: checkLabel},
+		{Key: "assignee", Text: "Login of the machine user to which people assign issues; empty for none", Optional: true, check: checkLogin},
+		{Key: "agent", Text: "Agent's program: " + strings.Join(agents(), ", "), Default: registry.DefaultConfig().Adapter,
+			check: oneOf(agents()...)},
+		{Key: "model_url", Text: "Address of the model provider's API", Default: "that of the agent's provider",
+			fallback: func(r *run) string { return defaultModelURL(r.answer("agent")) }, check: checkURL},
+		{Key: "model_auth", Text: "Pay the model by an API key (key) or by a Claude subscription's token from " +
+			"`claude setup-token` (subscription)",
+			Default: "key", when: is("agent", "claude"), check: oneOf("key", "subscription")},
+		{Key: "model_key", Text: "API key, or token of the subscription", Required: true, Secret: true, file: "model-key", check: checkSecret},
+		{Key: "vms", Text: "Where agents work: local (sandboxes on this host) or hetzner (VMs in Hetzner Cloud)", Default: config.ProviderLocal,
+			check: oneOf(config.ProviderNames()...)},
+		{Key: "hetzner_token", Text: "API token of the project in Hetzner Cloud, with read and write permission", Required: true, Secret: true,
+			file: "hetzner-token", when: is("vms", config.ProviderHetzner), check: checkSecret},
+		{Key: "app", Text: "GitHub App: create (in a browser, on a page of this host), code (a code that GitHub gave out) or existing",
+			Default: "create", check: oneOf("create", "code", "existing")},
+		{Key: "app_name", Text: "Name of the App, which people mention; it has to be unique on GitHub", Default: "errand",
+			when: is("app", "create"), check: checkAppName},
+		{Key: "organization", Text: "Organization that owns the App; empty for your own account", Optional: true,
+			when: is("app", "create"), check: checkLogin},
+		{Key: "app_code", Text: "Code at the end of the address to which GitHub sent the browser", Required: true, when: is("app", "code")},
+		{Key: "app_id", Text: "ID of the existing App", Required: true, when: is("app", "existing"), check: checkNumber},
+		{Key: "private_key", Text: "Private key of the existing App, as file:/path or env:NAME", Required: true, Secret: true, file: "app.pem",
+			when: is("app", "existing"), check: checkSecret},
+		{Key: "webhook_secret", Text: "Webhook secret of the existing App", Required: true, Secret: true, file: "webhook-secret",
+			when: is("app", "existing"), check: checkSecret},
+		{Key: "create_label", Text: "Create the label in the repositories that lack it (yes or no)", Default: "yes", check: oneOf("yes", "no")},
+		{Key: "user", Text: "User of this host that runs errand", Default: "this user; for root the user `errand`, if it exists",
+			fallback: defaultUser, check: checkUser},
+		{Key: "unit", Text: "systemd unit: write (to /etc/systemd/system, as root) or print", Default: "print", check: oneOf("write", "print")},
+	}
+}
+
+func questionOf(key string) Question {
+	list := Questions()
+	return list[slices.IndexFunc(list, func(q Question) bool { return q.Key == key })]
+}
+
+// agents returns the agents that need no further settings.
+func agents() []string {
+	return slices.DeleteFunc(registry.Names(), func(n string) bool { return registry.APIOf(n) == "" })
+}
+
+// defaultModelURL returns the address of the API that an agent calls.
+func defaultModelURL(agent string) string {
+	return map[string]string{
+		string(modelapi.Anthropic): "https://api.anthropic.com", string(modelapi.OpenAI): "https://api.openai.com",
+		string(modelapi.Gemini): "https://generativelanguage.googleapis.com",
+	}[registry.APIOf(agent)]
+}
+
+// defaultData returns the folder for data: that of the systemd unit for its folder of the configuration.
+func defaultData(r *run) string {
+	if r.dir == "/etc/errand" {
+		return "/var/lib/errand"
+	}
+	return r.path("data")
+}
+
+func checkURL(_ *run, v string) error {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return fmt.Errorf("%q: write an address that begins with https://", v)
+	}
+	return nil
+}
+
+// checkOrigin accepts addresses without path, query and credentials: https, or http on this host.
+func checkOrigin(v, what string) (*url.URL, error) {
+	if err := checkURL(nil, v); err != nil {
+		return nil, err
+	}
+	u, _ := url.Parse(v) // checked above
+	switch {
+	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("%q: write %s without a path, because it needs a host name of its own", v, what)
+	case u.Scheme != "https" && !isLoopback(u):
+		return nil, fmt.Errorf("%q: write an address that begins with https://: secrets travel there", v)
+	}
+	return u, nil
+}
+
+func checkGitHub(_ *run, v string) error {
+	u, err := checkOrigin(v, "the address of GitHub")
+	if err == nil && strings.HasSuffix(strings.ToLower(u.Hostname()), ".ghe.com") {
+		return fmt.Errorf("%q: the API of ghe.com has an address of its own; follow the manual way in docs/install.md", v)
+	}
+	return err
+}
+
+func checkPublicURL(r *run, v string) error {
+	u, err := checkOrigin(v, "errand's address")
+	if err != nil {
+		return err
+	}
+	github, err := url.Parse(r.answer("github"))
+	if err == nil && isLoopback(u) && !isLoopback(github) {
+		return fmt.Errorf("%q: GitHub cannot reach this address; write one that is public", v)
+	}
+	return nil
+}
+
+func isLoopback(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func checkListen(_ *run, v string) error {
+	_, port, err := net.SplitHostPort(v)
+	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 {
+		return fmt.Errorf("%q: write HOST:PORT, such as 127.0.0.1:8080", v)
+	}
+	return nil
+}
+
+func checkProxies(_ *run, v string) error {
+	for one := range strings.SplitSeq(v, ",") {
+		one = strings.TrimSpace(one)
+		_, errAddr := netip.ParseAddr(one)
+		_, errPrefix := netip.ParsePrefix(one)
+		if errAddr != nil && errPrefix != nil {
+			return fmt.Errorf("%q: write addresses such as 127.0.0.1 or 10.0.0.0/8", one)
+		}
+	}
+	return nil
+}
+
+func checkPath(_ *run, v string) error {
+	if !filepath.IsAbs(v) {
+		return fmt.Errorf("%q: write a path that begins with /", v)
+	}
+	return nil
+}
+
+func checkLabel(_ *run, v string) error {
+	if v != strings.TrimSpace(v) || len([]rune(v)) > 50 {
+		return fmt.Errorf("%q: write at most 50 characters, without spaces around them", v)
+	}
+	return nil
+}
+
+var loginForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+
+func checkLogin(_ *run, v string) error {
+	if !loginForm.MatchString(v) {
+		return fmt.Errorf("%q: write a login as GitHub shows it, without @", v)
+	}
+	return nil
+}
+
+func checkAppName(_ *run, v string) error {
+	if len(v) > manifest.MaxName || v != strings.TrimSpace(v) {
+		return fmt.Errorf("%q: write at most %d characters, without spaces around them", v, manifest.MaxName)
+	}
+	return nil
+}
+
+func checkNumber(_ *run, v string) error {
+	if n, err := strconv.ParseInt(v, 10, 64); err != nil || n <= 0 {
+		return fmt.Errorf("%q: write the App's number from its settings page", v)
+	}
+	return nil
+}
+
+func checkSecret(r *run, v string) error {
+	_, err := r.reveal(v)
+	return err
+}
+
+// CheckManifest returns why no manifest can be made with these options, with the names of the flags.
+func CheckManifest(o manifest.Options) error {
+	if o.PublicURL == "" {
+		return errors.New("--print-manifest needs --public-url, the address at which GitHub reaches errand")
+	}
+	r := &run{given: Answers{"github": o.GitHub}}
+	for _, c := range []struct {
+		flag string
+		err  error
+	}{
+		{"--github", checkGitHub(r, o.GitHub)}, {"--public-url", checkPublicURL(r, o.PublicURL)}, {"--redirect", checkURL(r, o.RedirectURL)},
+		{"--name", questionOf("app_name").validate(r, o.Name)},
+	} {
+		if c.err != nil {
+			return fmt.Errorf("%s: %w", c.flag, c.err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package setup
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/durable"
+)
+
+// maxSecret is the maximum size of a secret, in bytes.
+const maxSecret = 64 << 10
+
+// reveal returns the secret that an answer names: env:NAME or file:/path. Somebody at a terminal can enter the secret itself.
+func (r *run) reveal(answer string) (string, error) {
+	kind, rest, _ := strings.Cut(answer, ":")
+	var value string
+	switch {
+	case kind == "env":
+		value, _ = r.Lookup(rest)
+		if value == "" {
+			return "", fmt.Errorf("the environment variable %s is not set", rest)
+		}
+	case kind == "file":
+		data, err := readBounded(rest, maxSecret)
+		if err != nil {
+			return "", err
+		}
+		value = string(data)
+	case r.terminal.interactive:
+		value = answer
+	default:
+		return "", errors.New("write env:NAME or file:/path, so that the file with the answers contains no secrets")
+	}
+	if value = strings.TrimSpace(value); value == "" {
+		return "", errors.New("the secret is empty")
+	}
+	return value, nil
+}
+
+// askSecret asks for a secret. A stored one is kept if no other is given.
+func (r *run) askSecret(ctx context.Context, key string) (string, error) {
+	q := questionOf(key)
+	if _, given := r.given[key]; q.kept(r) && !given {
+		r.say("%s: %s is kept.\n", q.Text, r.path(q.file))
+		return r.reveal("file:" + r.path(q.file))
+	}
+	answer, err := r.ask(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	value, err := r.reveal(answer)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", key, err)
+	}
+	return value, nil
+}
+
+// storeSecret writes a file with a secret. It never replaces another secret, unless the setup was started with --force.
+func (r *run) storeSecret(name, value string) error {
+	path := r.path(name)
+	old, err := readBounded(path, maxSecret)
+	switch {
+	case err == nil && bytes.Equal(bytes.TrimSpace(old), []byte(strings.TrimSpace(value))):
+		return nil
+	case err == nil && !r.opts.Force:
+		return fmt.Errorf("%s exists with another secret: move it away, or replace it with --force", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return durable.WriteFile(path, []byte(value+"\n"), 0o600)
+}
+
+// makeSecret creates a random secret, unless the file has one.
+func (r *run) makeSecret(name string) error {
+	if _, err := os.Stat(r.path(name)); err == nil {
+		return nil
+	}
+	var b [32]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return fmt.Errorf("create a secret: %w", err)
+	}
+	return r.storeSecret(name, hex.EncodeToString(b[:]))
+}

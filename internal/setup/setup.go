@@ -1,0 +1,222 @@
+// Package setup guides an operator from nothing to a running errand: it asks questions, creates the GitHub App from a manifest,
+// writes the secrets and the configuration, and checks that all of it works.
+//
+// It is a sequence of steps. Each reports whether it is done, from what exists on disk and on GitHub, so that a setup that was
+// interrupted anywhere continues when it is run again. Answers come from a file or from the terminal. Nothing that exists is
+// overwritten, unless Options.Force is set.
+//
+// Start with [Run] and the table of steps in setup.go; questions.go lists everything that is asked.
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/durable"
+)
+
+// Options are the flags of a setup.
+type Options struct {
+	Dir     string // folder for the configuration and the secrets
+	Answers string // file with answers; empty: none
+	Listen  string // address of the local page, on this host
+	Force   bool   // replace an existing configuration; the old one is kept beside it
+	Skip    []string
+}
+
+// Env is the environment of a setup.
+type Env struct {
+	In  io.Reader
+	Out io.Writer
+	// Interactive reports whether somebody can answer questions at In.
+	Interactive bool
+	Lookup      func(string) (string, bool) // environment variables
+	Now         func() time.Time
+	Transport   http.RoundTripper // to GitHub
+	Poll        time.Duration     // how often GitHub is asked while the setup waits for something there
+	Wait        time.Duration     // how long it waits for the installation
+	UnitPath    string            // where the systemd unit is written
+	Program     string            // path of the errand program
+	// TryModels asks each configured provider of models whether it accepts its key.
+	TryModels func(context.Context, config.Config) map[string]error
+	// Doctor makes the checks of `errand doctor` and returns their report, and the names of the failed ones.
+	Doctor func(ctx context.Context, path string) (report string, failed []string, err error)
+}
+
+// A step is one part of a setup.
+type step struct {
+	name  string // for Options.Skip
+	title string
+	done  func(*run) bool // nil: never
+	do    func(*run, context.Context) error
+}
+
+// steps returns the steps in their order. The questions come first, so that nothing is missing once the App exists.
+func steps() []step {
+	return []step{
+		{"address", "How GitHub and people reach errand", (*run).configured, (*run).askAddress},
+		{"trigger", "How people call errand", (*run).configured, (*run).askTrigger},
+		{"model", "The model", (*run).configured, (*run).askModel},
+		{"vms", "Where agents work", (*run).configured, (*run).askVMs},
+		{"app", "The GitHub App", (*run).hasApp, (*run).makeApp},
+		{"config", "The configuration", (*run).configured, (*run).writeConfig},
+		{"installation", "The App's installation", nil, (*run).waitForInstallation},
+		{"webhook", "The webhook", nil, (*run).checkWebhook},
+		{"repositories", "The label and the machine user", nil, (*run).checkRepositories},
+		{"service", "The service", nil, (*run).prepareService},
+		{"checks", "Checks", nil, (*run).check},
+	}
+}
+
+// skippable are the steps without which a setup is complete.
+func skippable() []string {
+	return []string{"installation", "webhook", "repositories", "service", "checks"}
+}
+
+// run is a setup while it runs.
+type run struct {
+	Env
+	opts     Options
+	dir      string
+	given    Answers // from the file
+	terminal *terminal
+	progress Progress
+	cfg      config.Config // valid if loaded is set
+	loaded   bool
+}
+
+// ErrLocked means that another setup works in the same folder.
+var ErrLocked = errors.New("another `errand setup` is running in this folder; wait for it or stop it")
+
+// errInterrupted ends a setup after Ctrl-C.
+var errInterrupted = errors.New("interrupted; run the same command again to continue here")
+
+// Run runs a setup. It can be repeated after an error, and after an interruption at any time.
+func Run(ctx context.Context, env Env, opts Options) (err error) {
+	r := &run{Env: env, opts: opts, terminal: newTerminal(env)}
+	if r.dir, err = filepath.Abs(opts.Dir); err != nil {
+		return fmt.Errorf("find the folder of the setup: %w", err)
+	}
+	for _, name := range opts.Skip {
+		if !slices.Contains(skippable(), name) {
+			return fmt.Errorf("--skip %s: write one of %s", name, strings.Join(skippable(), ", "))
+		}
+	}
+	if opts.Answers != "" {
+		if r.given, err = readAnswers(opts.Answers); err != nil {
+			return err
+		}
+	}
+	if err := r.prepareFolder(); err != nil {
+		return err
+	}
+	lock := flock.New(filepath.Join(r.dir, "setup.lock"), flock.SetPermissions(0o600))
+	held, err := lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("lock the folder of the setup: %w", err)
+	}
+	if !held {
+		return ErrLocked
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	return r.all(ctx)
+}
+
+// prepareFolder creates the folder, and checks that only its owner can write to it.
+func (r *run) prepareFolder() error {
+	if err := durable.MkdirAll(r.dir, 0o700); err != nil {
+		return fmt.Errorf("create the folder of the setup: %w; choose another one with --dir", err)
+	}
+	info, err := os.Stat(r.dir)
+	if err != nil {
+		return fmt.Errorf("read the folder of the setup: %w", err)
+	}
+	if info.Mode()&0o022 != 0 {
+		return fmt.Errorf("other users can write to %s, where the secrets will be: run `chmod go-w %[1]s`, or choose another folder with --dir",
+			r.dir)
+	}
+	return nil
+}
+
+// all runs the steps.
+func (r *run) all(ctx context.Context) error {
+	var err error
+	if r.progress, err = r.readProgress(); err != nil {
+		return err
+	}
+	if err := r.loadConfig(); err != nil {
+		return err
+	}
+	if err := r.checkAnswers(); err != nil {
+		return err
+	}
+	list := steps()
+	for i, s := range list {
+		r.say("\n[%d/%d] %s\n", i+1, len(list), s.title)
+		switch {
+		case ctx.Err() != nil:
+			return errInterrupted
+		case slices.Contains(r.opts.Skip, s.name):
+			r.say("Skipped.\n")
+			continue
+		case s.done != nil && s.done(r):
+			r.say("Done before.\n")
+			continue
+		}
+		if err := s.do(r, ctx); err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return errInterrupted
+			}
+			return fmt.Errorf("%s: %w", strings.ToLower(s.title[:1])+s.title[1:], err)
+		}
+		if err := r.saveProgress(); err != nil {
+			return err
+		}
+	}
+	if err := r.handOver(); err != nil { // the files that were written last
+		return err
+	}
+	r.say("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())
+	return nil
+}
+
+// loadConfig loads the configuration if it exists.
+func (r *run) loadConfig() error {
+	cfg, err := config.Load(r.configFile(), r.Lookup)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case r.opts.Force:
+		if r.progress.App == nil && err == nil && cfg.SecretFiles()["github.private_key"] == r.path("app.pem") {
+			r.progress.App = &SavedApp{ID: cfg.GitHub.AppID} // only the configuration is replaced, not the App
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("%w\nCorrect it, or let the setup write a new one with --force", err)
+	}
+	r.cfg, r.loaded = cfg, true
+	r.say("%s exists and is not changed; --force writes a new one.\n", r.configFile())
+	return nil
+}
+
+// configured reports whether a valid configuration exists.
+func (r *run) configured() bool { return r.loaded }
+
+func (r *run) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *run) configFile() string { return r.path("config.yml") }
+
+// say prints a line for the operator. If nobody reads it, the setup continues.
+func (r *run) say(format string, args ...any) { _, _ = fmt.Fprintf(r.Out, format, args...) }
