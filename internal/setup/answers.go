@@ -186,8 +186,16 @@ func (r *run) remember(q Question, value string) error {
 	return r.saveProgress()
 }
 
+// publicURL returns errand's public address, without a slash at its end, or "" if it needs none.
+func (r *run) publicURL() string {
+	if q := questionOf("public_url"); q.applies(r) {
+		return strings.TrimSuffix(r.answer(q.Key), "/")
+	}
+	return ""
+}
+
 func (r *run) askAddress(ctx context.Context) error {
-	return r.askAll(ctx, "github", "public_url", "listen", "trusted_proxies", "data")
+	return r.askAll(ctx, "github", "webhooks", "public_url", "listen", "trusted_proxies", "data")
 }
 
 func (r *run) askTrigger(ctx context.Context) error {

@@ -183,7 +183,7 @@ func TestTerminal(t *testing.T) {
 	o.answers = nil
 	o.env.Interactive = true
 	o.env.In = strings.NewReader(strings.Join([]string{
-		"nonsense", base, // github
+		"nonsense", base, "", // github, webhooks
 		"", "https://example.org/path", "http://localhost:1", // public_url
 		"127.0.0.1:1", "-", "", // listen, trusted_proxies, data
 		"-", "worker", // label, assignee

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/manifest"
@@ -148,8 +147,7 @@ func (r *run) useExisting(ctx context.Context) error {
 		}
 	}
 	r.progress.App = &SavedApp{ID: app.ID, Slug: app.Slug, SettingsURL: app.SettingsURL}
-	r.say("GitHub accepts the credentials of @%s. Its webhook has to be %s%s.\n",
-		app.Slug, strings.TrimSuffix(r.answer("public_url"), "/"), handlers.HookPath)
+	r.say("GitHub accepts the credentials of @%s. Its webhook has to be %s.\n", app.Slug, manifest.HookURL(r.publicURL()))
 	return nil
 }
 

@@ -37,6 +37,9 @@ func (r *run) draft() ([]byte, error) {
 			proxies = append(proxies, one)
 		}
 	}
+	if r.publicURL() == "" {
+		proxies = nil
+	}
 	app := SavedApp{}
 	if r.progress.App != nil {
 		app = *r.progress.App
@@ -45,7 +48,7 @@ func (r *run) draft() ([]byte, error) {
 	err := template.Must(template.New("config").Funcs(template.FuncMap{"yaml": quoted, "file": func(name string) (string, error) {
 		return quoted("file:" + r.path(name))
 	}}).Parse(configText)).Execute(&b, map[string]any{
-		"Data": r.answer("data"), "Listen": r.answer("listen"), "PublicURL": strings.TrimSuffix(r.answer("public_url"), "/"), "Proxies": proxies,
+		"Data": r.answer("data"), "Listen": r.answer("listen"), "PublicURL": r.publicURL(), "Proxies": proxies,
 		"GitHub": strings.TrimSuffix(r.answer("github"), "/"), "App": app, "Label": r.answer("label"), "Assignee": r.answer("assignee"),
 		"Agent": r.answer("agent"), "ModelName": registry.APIOf(r.answer("agent")), "ModelURL": strings.TrimSuffix(r.answer("model_url"), "/"),
 		"Subscription": r.subscribed(), "VMs": r.answer("vms"), "Hetzner": config.ProviderHetzner,

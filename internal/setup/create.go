@@ -30,7 +30,7 @@ func (r *run) createApp(ctx context.Context) error {
 	p, err := newPage(pageConfig{
 		Addr: addr, Action: manifest.NewAppPage(github, r.answer("organization")), Now: r.Now,
 		Manifest: manifest.New(manifest.Options{
-			Name: r.answer("app_name"), GitHub: github, PublicURL: r.answer("public_url"), RedirectURL: "http://" + addr + createdPath,
+			Name: r.answer("app_name"), GitHub: github, PublicURL: r.publicURL(), RedirectURL: "http://" + addr + createdPath,
 		}),
 		Convert: func(code string) (string, error) {
 			if err := r.convert(ctx, code); err != nil {

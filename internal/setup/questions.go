@@ -76,14 +76,19 @@ func oneOf(values ...string) func(*run, string) error {
 	}
 }
 
+const pushed = string(config.WebhooksPush)
+
 // Questions returns all questions in the order in which they are asked.
 func Questions() []Question {
 	return []Question{
 		{Key: "github", Text: "Address of GitHub, or of your Enterprise Server", Default: "https://github.com", check: checkGitHub},
+		{Key: "webhooks", Text: "How webhooks reach errand: push (GitHub sends them to public_url) or poll (errand reads them from GitHub's log " +
+			"every 15 seconds and needs no public address)", Default: pushed, check: oneOf(pushed, string(config.WebhooksPoll))},
 		{Key: "public_url", Text: "Address at which GitHub and people reach errand, through a proxy with TLS, such as https://errand.example.org",
-			Required: true, check: checkPublicURL},
+			Required: true, when: is("webhooks", pushed), check: checkPublicURL},
 		{Key: "listen", Text: "Address on this host to which the proxy forwards", Default: config.Default().Listen, check: checkListen},
-		{Key: "trusted_proxies", Text: "Addresses of the proxy, separated by commas", Default: "127.0.0.1", Optional: true, check: checkProxies},
+		{Key: "trusted_proxies", Text: "Addresses of the proxy, separated by commas", Default: "127.0.0.1", Optional: true,
+			when: is("webhooks", pushed), check: checkProxies},
 		{Key: "data", Text: "Folder for errand's data",
 			Default:  "`/var/lib/errand` for `/etc/errand`, otherwise `data` in the folder of the setup",
 			fallback: defaultData, check: checkPath},

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/setup"
 )
 
@@ -222,4 +224,20 @@ func TestSecretsAreNotReplaced(t *testing.T) {
 	if got := o.read("webhook-secret"); got != "the-secret-of-another-app" {
 		t.Errorf("the secret was replaced by %s", got)
 	}
+}
+
+// TestSetupWithoutPublicAddress sets up errand where GitHub cannot reach it.
+func TestSetupWithoutPublicAddress(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	delete(o.answers, "public_url")
+	o.answers["webhooks"] = "poll"
+	if err := o.run(); err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+	cfg := o.load()
+	if cfg.GitHub.Webhooks != config.WebhooksPoll || cfg.PublicURL != "" || len(cfg.TrustedProxies) > 0 || o.github.App().WebhookURL != handlers.NoHook {
+		t.Errorf("the configuration is %+v, the webhook %s", cfg.GitHub, o.github.App().WebhookURL)
+	}
+	o.wantOutput("errand reads webhooks from GitHub's log")
 }

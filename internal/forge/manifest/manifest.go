@@ -41,7 +41,7 @@ type Hook struct {
 type Options struct {
 	Name        string
 	GitHub      string // address of GitHub's web pages
-	PublicURL   string // errand's own address, without a path
+	PublicURL   string // errand's own address, without a path; empty if errand reads webhooks from GitHub's log
 	RedirectURL string
 }
 
@@ -49,13 +49,22 @@ type Options struct {
 func New(o Options) Manifest {
 	m := Manifest{
 		Name: o.Name, URL: HomePage, RedirectURL: o.RedirectURL,
-		Hook:        Hook{URL: strings.TrimSuffix(o.PublicURL, "/") + handlers.HookPath, Active: true},
+		Hook:        Hook{URL: HookURL(o.PublicURL), Active: true},
 		Permissions: map[string]string{}, Events: Events(o.GitHub),
 	}
 	for _, p := range forge.AppPermissions() {
 		m.Permissions[p.Permission] = p.Level
 	}
 	return m
+}
+
+// HookURL returns the address of errand's webhook. Without a public address it is a name that cannot exist: errand then reads the
+// webhooks from GitHub's log.
+func HookURL(publicURL string) string {
+	if publicURL == "" {
+		return handlers.NoHook
+	}
+	return strings.TrimSuffix(publicURL, "/") + handlers.HookPath
 }
 
 // Events returns the events for an App of a GitHub. An Enterprise Server refuses a manifest with an event that it does not know, so
