@@ -7,7 +7,6 @@
 //	errand status -c config.yml         list the open tasks
 //	errand logs OWNER/REPO#N            show the transcripts of an issue's task
 //	errand cancel OWNER/REPO#N          end a task; also stop, retry, restart and budget
-//	errand adopt OWNER/REPO#N           start the tasks of issues that already had a trigger
 //	errand bake GROUP -c config.yml     bake a base image for VMs
 //	errand reap -c config.yml           delete orphaned cloud resources
 //
