@@ -120,14 +120,8 @@ build: runner ## bin/errand, bin/errand-demo, and the runner for this machine an
 runner: ## bin/errand-runner for this machine
 	$(GO) build -ldflags "-s -w" -o bin/errand-runner ./cmd/errand-runner
 
-release: ## dist/: a folder and an archive per platform, with checksums
-	@set -e; rm -rf dist; for p in $(PLATFORMS); do \
-	  name=errand-$(VERSION)-$$p; os=$${p%-*}; arch=$${p#*-}; mkdir -p dist/$$name; echo "dist/$$name"; \
-	  for c in errand errand-demo errand-runner; do GOOS=$$os GOARCH=$$arch $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o dist/$$name/$$c ./cmd/$$c; done; \
-	  for a in amd64 arm64; do GOOS=linux GOARCH=$$a $(GO) build -buildvcs=auto -trimpath -ldflags "-s -w" -o dist/$$name/errand-runner-linux-$$a ./cmd/errand-runner; done; \
-	  cp -r LICENSE README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md config.example.yml app.yml docs dist/$$name; \
-	  tar -C dist -czf dist/$$name.tar.gz $$name; rm -r dist/$$name; \
-	done; cd dist; if command -v sha256sum >/dev/null; then sha256sum *.tar.gz > SHA256SUMS; else shasum -a 256 *.tar.gz > SHA256SUMS; fi
+release: ## dist/: a reproducible archive and a list of components (SBOM) per platform, with checksums (PLATFORMS="linux-amd64 …")
+	GO="$(GO)" VERSION="$(VERSION)" .ci/release $(PLATFORMS)
 
 pictures: ## docs/images: the README's pictures, kept by the browser tests
 	ERRAND_TEST_FULL=1 ERRAND_PICTURES=$(CURDIR)/docs/images ERRAND_REQUIRE_CHROMIUM=1 $(GO) test -count=1 -run '^TestHeavyByClicks$$' ./e2e/browser
