@@ -12,33 +12,40 @@ const (
 )
 
 var (
-	// attribution is the line with which mail programs introduce the message that a reply quotes, and which they may wrap.
-	attribution = regexp.MustCompile(`(?i)^(?:on|am|le|el|il|op|den|em) [^:]*\d.*(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev|escreveu)\b.{0,100}:$`)
+	// attribution is the line with which mail programs introduce the message that a reply quotes, and which they may wrap. It names
+	// a time or an address, which people's own sentences seldom do.
+	attribution = regexp.MustCompile(`(?i)^(?:on|am|le|el|il|op|den|em) [^!?]*(?:\d[:.h]\d\d|\S@\S)[^!?]*\b(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev|escreveu)\b.{0,100}:$`)
 	// advertised is the line that programs on phones append.
-	advertised = regexp.MustCompile(`(?i)^(?:sent from my [\w ]{1,40}|sent from outlook for \w+|get outlook for .{1,100}|von meinem \w+ gesendet)\.?$`)
+	advertised = regexp.MustCompile(`(?i)^(?:sent from my (?:iphone|ipad|android|phone|mobile)[\w ]{0,30}|sent from outlook for \w+|get outlook for .{1,100}|von meinem (?:iphone|ipad|handy) gesendet)\.?$`)
+	// gitHubMail is in every mail by GitHub about a comment.
+	gitHubMail = regexp.MustCompile(`(?m)^\s*>.*Reply to this email directly`)
 )
 
-// cutQuotedMail returns a comment without the message that a reply by e-mail quotes at its end, and the line that introduces it. A
-// comment that consists of these only is returned as it is.
-func cutQuotedMail(text string) string {
+// cutMail returns a comment without what a mail program surely appended to it: GitHub's mail that it quotes, the signature above
+// that, and the line of a program on a phone. Nothing else is cut from a comment that may have a command or a message: a condition of
+// an approval may look like a signature or a quotation.
+func cutMail(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	if n := quotedMail(lines); n < len(lines) && gitHubMail.MatchString(strings.Join(lines[n:], "\n")) {
+		lines = lines[:n]
+		lines = lines[:signature(lines, "-- ")]
+	}
+	if n := trimBlank(lines); n > 1 && advertised.MatchString(strings.TrimSpace(lines[n-1])) {
+		lines = lines[:trimBlank(lines[:n-1])]
+	}
+	return nonEmpty(text, lines)
+}
+
+// cutAppended returns a remark without what a mail program seems to have appended to it: a quoted message, and a signature.
+func cutAppended(text string) string {
 	lines := strings.Split(text, "\n")
-	return firstLines(text, lines, quotedMail(lines))
+	lines = lines[:quotedMail(lines)]
+	return nonEmpty(text, lines[:signature(lines, "--")])
 }
 
-// cutSignature returns a comment without the signature that a mail program appended to it.
-func cutSignature(text string) string {
-	lines := strings.Split(text, "\n")
-	return firstLines(text, lines, signature(lines))
-}
-
-// isSignature reports whether the text below a command is a signature.
-func isSignature(text string) bool {
-	return signature(append([]string{"command"}, strings.Split(text, "\n")...)) == 1
-}
-
-// firstLines returns the first n lines of a text, or all if these are empty.
-func firstLines(text string, lines []string, n int) string {
-	if own := strings.Join(lines[:n], "\n"); n < len(lines) && strings.TrimSpace(own) != "" {
+// nonEmpty returns the lines, or the text if they are blank.
+func nonEmpty(text string, lines []string) string {
+	if own := strings.Join(lines, "\n"); strings.TrimSpace(own) != "" {
 		return own
 	}
 	return text
@@ -64,12 +71,13 @@ func quotedMail(lines []string) int {
 	return end
 }
 
-// signature returns the number of lines before a signature at the end.
-func signature(lines []string) int {
+// signature returns the number of lines before a signature at the end. It follows a line that begins with the delimiter and is empty
+// otherwise, or is the line of a program on a phone.
+func signature(lines []string, delimiter string) int {
 	end := trimBlank(lines)
 	for n := 1; n < end && n <= maxSignatureLines+1; n++ {
 		switch line := strings.TrimSpace(lines[end-n]); {
-		case line == "--" && n > 1:
+		case line == "--" && strings.HasPrefix(lines[end-n], delimiter) && n > 1:
 			return trimBlank(lines[:end-n])
 		case n == 1 && advertised.MatchString(line):
 			return trimBlank(lines[:end-n])

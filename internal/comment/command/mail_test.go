@@ -13,12 +13,13 @@ const quoted = "\n\nOn Thu, Nov 26, 2026 at 4:05 PM errand[bot] ***@***.***> wro
 	"> @errand approve 1a2b3c4d\n>\n> —\n> Reply to this email directly, view it on GitHub\n> <https://github.com/acme/slug/issues/1#issuecomment-5>, or unsubscribe\n" +
 	"> <https://github.com/notifications/unsubscribe-auth/ABC>.\n> You are receiving this because you were mentioned.Message ID:\n> ***@***.***>\n>\n"
 
-// TestRepliesByMail: what mail programs append to a reply is part of nothing; a comment with other words is a message.
+// TestRepliesByMail: what mail programs append to a reply is ignored; a comment with other words is a message.
 func TestRepliesByMail(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]state.Remark{
 		"LGTM" + quoted: state.RemarkApproving,
-		"LGTM\r\n\r\nOn 26.11.2026 errand\r\nwrote:\r\n> x\r\n":                  state.RemarkApproving,
+		"LGTM\r\n\r\nOn 26.11.2026 at 16:05 errand\r\nwrote:\r\n> x\r\n":         state.RemarkApproving,
+		"LGTM\n\nOn step 2, do what Grace wrote:\n> return 404":                  "",
 		"Thanks!\n\n-- \nAda Lovelace\nAnalytical Engines Ltd., London" + quoted: state.RemarkThanks,
 		"Thanks!\n--\nAda": state.RemarkThanks,
 		"Looks good to me\n\nSent from my iPhone" + quoted:                             state.RemarkApproving,
@@ -53,13 +54,21 @@ func TestCommandsByMail(t *testing.T) {
 		"@errand approve" + quoted:                          "approve",
 		"@errand approve 1a2b3c4d\n\n-- \nAda" + quoted:     "approve 1a2b3c4d",
 		"@errand approve with: use a map" + quoted:          "approve with: use a map",
-		"@errand status\n\n-- \nAda":                        "status",
+		"@errand status\n\n-- \nAda" + quoted:               "status",
 		"@errand status\n\nSent from my iPhone":             "status",
-		"@errand status\n\nUse a map.\n\n-- \nAda" + quoted: "status / Use a map.\n\n--\nAda",
+		"@errand status\n\nUse a map.\n\n-- \nAda" + quoted: "status / Use a map.",
 		"@errand use a map\n--\nand a list":                 "use a map\n--\nand a list",
-		"@errand cancle\n-- \nAda":                          "cancle",
-		"Fine.\n--\n@errand cancel":                         "cancel",
-		"@errand use a map\n\n> as here:\n> x":              "use a map\n\n> as here:\n> x",
+		"@errand use a map\n--\nand a list" + quoted:        "use a map\n--\nand a list",
+		"@errand cancle" + quoted:                           "cancle",
+		// These are conditions and messages, not mails.
+		"@errand approve\n--\nbut keep the old endpoint":                                         "approve with: --\nbut keep the old endpoint",
+		"@errand approve\n-- \nbut keep the old endpoint":                                        "approve with: --\nbut keep the old endpoint",
+		"@errand approve\n\nOn step 2, do what Grace wrote:\n> return 404, not 500":              "approve with: On step 2, do what Grace wrote:\n> return 404, not 500",
+		"@errand approve\nOn page 2 use blue.\nAs Grace wrote:\n> blue":                          "approve with: On page 2 use blue.\nAs Grace wrote:\n> blue",
+		"@errand approve\n\nOn 12 March at 10:30 bob@example.org wrote:\n> use a list":           "approve with: On 12 March at 10:30 bob@example.org wrote:\n> use a list",
+		"@errand Use what Bob said.\n\nOn Thu, Nov 26, 2026 at 4:05 PM Bob wrote:\n> use a list": "Use what Bob said.\n\nOn Thu, Nov 26, 2026 at 4:05 PM Bob wrote:\n> use a list",
+		"Fine.\n--\n@errand cancel":                                                              "cancel",
+		"@errand use a map\n\n> as here:\n> x":                                                   "use a map\n\n> as here:\n> x",
 	} {
 		var got []string
 		for _, o := range Parse(text, "errand", false).Orders {
@@ -82,7 +91,9 @@ func TestLongMailsAreReadQuickly(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"> a\n", "\n", "--\n", "On 1 ", "On 1 wrote:\n> a\n", "--\na\n", "> On 1 wrote:\n", "sent from my "} {
 		began := time.Now()
-		cutSignature(cutQuotedMail(strings.Repeat(unit, maxBody/len(unit))))
+		text := strings.Repeat(unit, maxBody/len(unit))
+		cutMail(text)
+		cutAppended(text)
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("%q took %s", unit, took)
 		}

@@ -50,7 +50,7 @@ func Parse(body, slug string, onPR bool) Parsed {
 	if len(body) > maxBody {
 		body = body[:maxBody]
 	}
-	body = cutQuotedMail(markdown.Normalize(body))
+	body = markdown.Normalize(cutMail(body))
 	if slug == "" || !strings.Contains(strings.ToLower(body), "@"+strings.ToLower(slug)) {
 		return Parsed{Text: markdown.TrimLines(body), Base: Base(body), Remark: ClassifyRemark(body, slug)}
 	}
@@ -196,9 +196,6 @@ func hasOtherWords(text, slug string) bool {
 // readOrders parses the text after a mention: the rest of its line, and the lines below.
 func readOrders(line, tail string, onPR bool) []state.Order {
 	whole := strings.TrimSpace(line + "\n" + tail)
-	if isSignature(tail) {
-		tail = ""
-	}
 	line, below := strings.TrimSpace(line), strings.TrimRight(tail, " \t\n")
 	tail = strings.TrimSpace(tail)
 	if line == "" {

@@ -18,7 +18,7 @@ const maxRemark = 400
 // A text that contains anything besides known phrases is a message, and so is every question. A text that begins with the
 // mention of somebody else is addressed to that person. The text may be untrusted, so the time is bounded.
 func ClassifyRemark(text, slug string) state.Remark {
-	text = cutSignature(cutQuotedMail(strings.TrimSpace(text)))
+	text = cutAppended(strings.TrimSpace(text))
 	if addressesOthers(text, slug) {
 		return state.RemarkToOthers
 	}

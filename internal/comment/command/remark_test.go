@@ -107,7 +107,7 @@ func FuzzRemark(f *testing.F) {
 				t.Errorf("%q addresses the bot", text)
 			}
 		default:
-			text = cutSignature(cutQuotedMail(strings.TrimSpace(text)))
+			text = cutAppended(strings.TrimSpace(text))
 			for _, w := range words(text) {
 				if !known[w] {
 					t.Errorf("%q is %q although it contains %q", text, kind, w)

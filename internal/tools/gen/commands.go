@@ -20,8 +20,8 @@ const commandsTail = `
 ## Comments
 
 On the issue and on its pull request alike, a comment that begins, perhaps after a quotation, by addressing somebody else (` + "`@grace what do you think?`" + `), or that consists of thanks,
-an emoji or a bare +1, starts nothing, also below a command. The same holds for reviews and for replies in review threads, where a +1 may answer a question. The
-signature (after ` + "`-- `" + `) and the quoted mail at the end of a reply by e-mail do not count.
+an emoji or a bare +1, starts nothing, also below a command. The same holds for reviews and for replies in review threads, where a +1 may answer a question. In a
+reply by e-mail, GitHub's mail quoted at the end and the signature above it do not count.
 
 While a plan waits for approval or a question of the agent is open, errand marks every other comment by a person with write access with 👀, gathers comments until a minute has passed without
 another one (five minutes at most), reads them again, and passes them to the agent's session. For a plan, the agent ends in one of three ways:
