@@ -30,6 +30,8 @@ func TestActions(t *testing.T) {
 		"no task":          {args: []string{"restart", "acme/shop#6"}, code: exitFailed, sent: "restart acme/shop/6 []", err: "acme/shop#6: refused: errand has no task"},
 		"another version":  {args: []string{"stop", "acme/shop#7"}, code: exitFailed, sent: "stop acme/shop/7 []", err: "answered 404"},
 		"not running":      {args: []string{"stop", "acme/shop#4"}, listen: strings.TrimPrefix(gone.URL, "http://"), code: exitFailed, err: "Start it with `errand serve`"},
+		"no answer":        {args: []string{"budget", "acme/shop#8", "+5"}, code: exitFailed, sent: "budget acme/shop/8 [+5]", err: "It may have carried the command out: look at `errand audit`"},
+		"half an answer":   {args: []string{"stop", "acme/shop#9"}, code: exitFailed, sent: "stop acme/shop/9 []", err: "It may have carried the command out: look at `errand audit`"},
 		"nothing":          {args: []string{"stop"}, code: exitUsage, err: "stop takes a task"},
 		"no number":        {args: []string{"stop", "acme/shop#4", "acme/shop"}, code: exitUsage, err: `but got "acme/shop"`},
 		"path":             {args: []string{"stop", "acme/shop/../x#4"}, code: exitUsage, err: "OWNER/REPO#N"},
@@ -67,6 +69,11 @@ func TestActions(t *testing.T) {
 					http.Error(w, "no agent runs", http.StatusConflict)
 				case path == "acme/shop/6":
 					http.Error(w, "errand has no task for this issue.", http.StatusNotFound)
+				case path == "acme/shop/8":
+					panic(http.ErrAbortHandler)
+				case path == "acme/shop/9":
+					w.Header().Set("Content-Length", "100")
+					_, _ = w.Write([]byte("sto"))
 				default:
 					http.NotFound(w, r)
 				}
@@ -84,6 +91,9 @@ func TestActions(t *testing.T) {
 			code, out, errs := call(t, secrets(t), append(c.args, "-c", file)...)
 			mu.Lock()
 			defer mu.Unlock()
+			if strings.Contains(errs, "Start it") != (name == "not running") {
+				t.Errorf("got errors %q", errs)
+			}
 			if got := strings.Join(sent, ", "); code != c.code || got != c.sent || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
 				t.Errorf("got code %d, requests %q, output %q, errors %q; want %d, %q, %q, %q", code, got, out, errs, c.code, c.sent, c.out, c.err)
 			}

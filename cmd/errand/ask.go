@@ -14,8 +14,11 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 )
 
-// errNotRunning means that nothing answers at errand's address.
+// errNotRunning means that no connection to errand's address was made.
 var errNotRunning = errors.New("errand cannot be reached")
+
+// errNoAnswer means that a request was perhaps sent, but not answered in whole.
+var errNoAnswer = errors.New("no answer from errand")
 
 // maxAnswer is the maximum length of errand's answer, in bytes.
 const maxAnswer = 16 << 20
@@ -50,7 +53,7 @@ var direct = &http.Client{
 }
 
 // ask sends a request for a path, with an optional query, to the running errand, at admin.listen or listen, with admin.token. Its
-// error is errNotRunning if nothing answers there.
+// error is errNotRunning if no connection is made, and errNoAnswer if nothing answers there.
 func ask(ctx context.Context, cfg config.Config, method, path string) (answer, error) {
 	return request(ctx, cfg, method, path, nil)
 }
@@ -76,14 +79,27 @@ func request(ctx context.Context, cfg config.Config, method, path string, form u
 	}
 	resp, err := direct.Do(r)
 	if err != nil {
-		return a, fmt.Errorf("ask errand at %s: %w: %w", a.address, errNotRunning, err)
+		return a, unanswered(method, a.address, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	a.status = resp.StatusCode
 	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
-		return a, fmt.Errorf("read errand's answer: %w", err)
+		return a, unanswered(method, a.address, err)
 	}
 	return a, nil
+}
+
+// unanswered returns the error for a request without a whole answer. Unless no connection was made, a command may have been carried
+// out.
+func unanswered(method, address string, err error) error {
+	var failed *net.OpError
+	switch {
+	case errors.As(err, &failed) && failed.Op == "dial":
+		return fmt.Errorf("ask errand at %s: %w: %w", address, errNotRunning, err)
+	case method == http.MethodGet:
+		return fmt.Errorf("ask errand at %s: %w: %w", address, errNoAnswer, err)
+	}
+	return fmt.Errorf("ask errand at %s: %w: %w\nIt may have carried the command out: look at `errand audit`", address, errNoAnswer, err)
 }
 
 // localAddress returns an address at which this host reaches a listener: one on all addresses is reached at a local one.

@@ -90,8 +90,14 @@ const actTime = time.Minute
 // requestID matches the IDs of requests, which clients choose so that a repeated request counts once.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9-]{16,64}$`)
 
+// An UnchangedError is why a command failed before it could change anything.
+type UnchangedError struct{ Err error }
+
+func (e UnchangedError) Error() string { return e.Err.Error() }
+func (e UnchangedError) Unwrap() error { return e.Err }
+
 // act gives a command to a task. Programs get one line of text: 200 if it was carried out, 409 with the reason if it was refused, 502
-// if GitHub could not be asked. Browsers return to the task's page, which shows the result.
+// if GitHub could not be asked, 500 if it is unknown whether it was carried out. Browsers return to the task's page, which shows the result.
 func (p *pages) act(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), actTime)
 	defer cancel()
@@ -120,7 +126,13 @@ func (p *pages) act(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil && r.Context().Err() == nil:
 		p.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("failed to carry out an operator's command")
-		p.problem(w, r, http.StatusBadGateway, fmt.Sprintf("The command was not carried out: %v. Try again.", err))
+		var unchanged UnchangedError
+		if errors.As(err, &unchanged) {
+			p.problem(w, r, http.StatusBadGateway, fmt.Sprintf("The command was not carried out: %v. Try again.", err))
+			return
+		}
+		p.problem(w, r, http.StatusInternalServerError, fmt.Sprintf("The command failed, but it may have been carried out: %v. "+
+			"Look at the task's page or `errand audit` before you repeat it.", err))
 	case err != nil: // the client has disconnected
 	case login.WantsHTML(r):
 		http.Redirect(w, r, taskPath(t)+"#actions", http.StatusSeeOther)

@@ -30,7 +30,9 @@ func operated(t *testing.T, change func(*admin.Config)) (w *world, acted *[]stri
 			*acted = append(*acted, fmt.Sprintf("%s %s", task.Key, command.Format(o)))
 			switch {
 			case o.Turns == 13:
-				return a, errors.New("read the issue: 502")
+				return a, admin.UnchangedError{Err: errors.New("read the issue: 502")}
+			case o.Turns == 14:
+				return a, errors.New("commit: power cut")
 			case o.Verb == state.VerbRetry:
 				a.Refused = true
 			}
@@ -64,6 +66,7 @@ func TestOnlyOperatorsAct(t *testing.T) {
 		"program":               {headers: map[string]string{"Authorization": bearer}, status: http.StatusOK, text: "result of stop", acted: "7/1 stop"},
 		"arguments":             {path: "/tasks/acme/shop/1/actions/budget", body: "args=%2B500k+tokens", headers: map[string]string{"Authorization": bearer}, status: http.StatusOK, acted: "7/1 budget +500000 tokens"},
 		"refused":               {path: "/tasks/acme/shop/1/actions/retry", body: "args=fresh", headers: map[string]string{"Authorization": bearer}, status: http.StatusConflict, text: "result of retry", acted: "7/1 retry fresh"},
+		"the store fails":       {path: "/tasks/acme/shop/1/actions/retry", body: "args=turns%3D14", headers: map[string]string{"Authorization": bearer}, status: http.StatusInternalServerError, text: "may have been carried out: commit: power cut", acted: "7/1 retry turns=14"},
 		"GitHub fails":          {path: "/tasks/acme/shop/1/actions/retry", body: "args=turns%3D13", headers: map[string]string{"Authorization": bearer}, status: http.StatusBadGateway, text: "read the issue: 502. Try again", acted: "7/1 retry turns=13"},
 		"browser":               {cookie: true, form: "page", headers: map[string]string{"Accept": "text/html", "Sec-Fetch-Site": "same-origin"}, status: http.StatusSeeOther, acted: "7/1 stop"},
 		"another session's":     {cookie: true, form: "other", status: http.StatusForbidden, text: "reload the page"},

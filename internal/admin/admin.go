@@ -73,8 +73,8 @@ type Config struct {
 	// people, or a Refusal. Nil hides them.
 	Unstarted func() []Unstarted
 	Adopt     func(ctx context.Context, repo string, issue int) (string, error)
-	// Act gives a command of an operator to a task, completes the action with the result, and stores it in Audit. Nil hides the
-	// actions, and needs no Audit.
+	// Act gives a command of an operator to a task, completes the action with the result, and stores it in Audit. Its error
+	// is an UnchangedError if it is sure that nothing changed. Nil hides the actions, and needs no Audit.
 	Act   func(ctx context.Context, t *state.Task, order state.Order, a store.Action) (store.Action, error)
 	Audit Audit
 	// Doctor returns the report of `errand doctor`, which is served as JSON. Nil hides it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
@@ -24,7 +25,7 @@ func (s *Server) act(ctx context.Context, t *state.Task, order state.Order, a st
 			a.Task, a.Refused, a.Result = t.Key, true, "the issue no longer exists, or errand has no access to it"
 			return a, s.store.Audit.Add(ctx, a)
 		case err != nil:
-			return a, fmt.Errorf("read the issue: %w", err)
+			return a, admin.UnchangedError{Err: fmt.Errorf("read the issue: %w", err)}
 		}
 		closed = i.Closed
 	}
