@@ -22,11 +22,12 @@ const (
 
 // fetchLost fetches webhooks for which every delivery attempt failed. If GitHub sends none to errand, it fetches all that are unknown.
 func (s *Sweeper) fetchLost(ctx context.Context) error {
-	return s.fetch(ctx, s.cfg.Now().Add(-deliveryRetention))
+	failed, err := s.fetch(ctx, s.cfg.Now().Add(-deliveryRetention))
+	return errors.Join(failed, err)
 }
 
 // ReadWebhooks reads all webhooks from GitHub's log until ctx ends, for an errand that GitHub cannot reach. It returns at once if
-// GitHub sends webhooks to errand.
+// GitHub sends webhooks to errand. One that cannot be fetched is tried again as long as it is listed, and does not delay the others.
 func (s *Sweeper) ReadWebhooks(ctx context.Context) error {
 	every := s.cfg.ReadWebhooks
 	if every == 0 {
@@ -34,11 +35,14 @@ func (s *Sweeper) ReadWebhooks(ctx context.Context) error {
 	}
 	ctx = forge.WithPurpose(ctx, forge.ForPoll)
 	for wait := every; ; {
-		switch err := s.fetch(ctx, s.cfg.Now().Add(-readBack)); {
-		case err == nil:
-			wait = every
-		case ctx.Err() == nil:
+		failed, err := s.fetch(ctx, s.cfg.Now().Add(-readBack))
+		var limit *forge.LimitError
+		if err != nil || errors.As(failed, &limit) {
 			wait = max(every, min(2*wait, maxReadPause))
+		} else {
+			wait = every
+		}
+		if err = errors.Join(failed, err); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Warn().Err(err).Dur("retry_in", wait).Msg("failed to read webhooks from GitHub")
 		}
 		if !pause(ctx, wait, nil) {
@@ -47,13 +51,13 @@ func (s *Sweeper) ReadWebhooks(ctx context.Context) error {
 	}
 }
 
-// fetch fetches the webhooks since a time that errand lacks. An error with one does not affect the others.
-func (s *Sweeper) fetch(ctx context.Context, since time.Time) error {
+// fetch fetches the webhooks since a time that errand lacks. failed has the errors with single ones, which do not affect the others.
+func (s *Sweeper) fetch(ctx context.Context, since time.Time) (failed, err error) {
 	if s.cfg.ReadWebhooks != 0 {
 		// Older webhooks are not for this errand: perhaps an earlier one with another store has handled them.
 		first, err := s.firstRun(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if since.Before(first) {
 			since = first
@@ -61,18 +65,18 @@ func (s *Sweeper) fetch(ctx context.Context, since time.Time) error {
 	}
 	list, err := s.cfg.GitHub.Deliveries(ctx, since)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	for _, d := range list {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 		if !d.OK || s.cfg.ReadWebhooks != 0 { // without a webhook of errand's, something else has answered with success
 			errs = append(errs, s.fetchDelivery(ctx, d))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(errs...), nil
 }
 
 // fetchDelivery stores a delivery unless it is known.

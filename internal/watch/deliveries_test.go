@@ -3,8 +3,11 @@ package watch_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/watch"
@@ -116,6 +119,59 @@ func TestReadingWebhooksSurvivesFailures(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("got error %v at the end", err)
 	}
+}
+
+// TestUnreadableWebhookDoesNotDelayOthers: the pace of reading stays if single webhooks cannot be read, unless GitHub's rate limit is
+// why.
+func TestUnreadableWebhookDoesNotDelayOthers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault simgithub.Fault
+		waits []string
+	}{
+		"gone":       {simgithub.Fault{Status: http.StatusNotFound}, []string{`"retry_in":1,`, `"retry_in":1,`, `"retry_in":1,`}},
+		"rate limit": {simgithub.Fault{Primary: true, Reset: 3600}, []string{`"retry_in":2,`, `"retry_in":4,`, `"retry_in":8,`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newSweepWorld(t)
+			l.status.Store(http.StatusBadGateway)
+			l.reads()
+			l.ahead.Store(int64(2 * time.Second))
+			l.issue()
+			l.hooks()
+			c.fault.Path = "^/app/hook/deliveries/[0-9]+$"
+			check(t, l.sim.Fault(c.fault))
+			lines := make(lineWriter)
+			l.cfg.ReadWebhooks, l.cfg.Log = time.Millisecond, zerolog.New(lines)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- watch.NewSweeper(l.cfg).ReadWebhooks(ctx) }()
+			for _, want := range c.waits {
+				if line := <-lines; !strings.Contains(line, want) {
+					t.Errorf("got %q, want %s", line, want)
+				}
+			}
+			cancel()
+			for {
+				select {
+				case <-lines:
+				case err := <-ended:
+					check(t, err)
+					return
+				}
+			}
+		})
+	}
+}
+
+// lineWriter sends what is written, line by line.
+type lineWriter chan string
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	w <- string(line)
+	return len(line), nil
 }
 
 // notifying tells when a webhook was stored.
