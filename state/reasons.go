@@ -44,6 +44,7 @@ const (
 	ReplyTooLate         = "too_late"
 	ReplyBudgetRaised    = "budget_raised"
 	ReplyNoBudget        = "no_budget" // the task is on a subscription
+	ReplyNoTokenCap      = "no_token_cap"
 	ReplyModelSet        = "model_set"
 	ReplyModelUnknown    = "model_unknown" // Post.Items has the available models
 	ReplyTicketNoted     = "ticket_noted"

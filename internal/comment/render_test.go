@@ -60,6 +60,7 @@ func everything() map[string]said {
 		"failed":                {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`"}},
 		"failed_budget":         {with(overCap), state.Post{Kind: state.PostFailed, By: writer, Text: "The task's cap of 500,000 tokens is reached: 512,345 are used.", Hint: state.HintTokens}},
 		"reply/no_budget":       {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyNoBudget, By: writer}},
+		"reply/no_token_cap":    {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyNoTokenCap, By: writer}},
 		"reply/issue_created":   {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: writer, Items: []string{"1"}}},
 		"reply/no_proposal":     {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyNoProposal, By: writer}},
 		"reply/issue_failed":    {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, By: writer, Items: []string{"2"}, Text: "GitHub did not answer."}},

@@ -64,6 +64,8 @@ func (p post) replyWords() string {
 		return newCap(p.By, p.t)
 	case state.ReplyNoBudget:
 		return noBudget(v, p.t)
+	case state.ReplyNoTokenCap:
+		return "There is nothing to raise: the task has no cap on tokens."
 	case state.ReplyModelSet:
 		model := p.Text
 		if model == "" {

@@ -14,8 +14,8 @@ import (
 )
 
 // act applies a command of an operator to a task in one transaction, with an entry in the audit log. The rules are those for the
-// comment of a person with write access, except that the operator vouches for no text: where a command in a comment would accept the
-// issue as it is now, the text that the task knows stays, and an edit since is treated like any other.
+// comment of a person with write access, except that a command by the operator does not accept edits of the issue: the text that the task knows
+// stays, and an edit since is treated like any other.
 func (s *Server) act(ctx context.Context, t *state.Task, order state.Order, a store.Action) (store.Action, error) {
 	closed := false
 	if order.Verb == state.VerbRestart || order.Verb == state.VerbRetry && t.Ended() {
@@ -63,7 +63,7 @@ func doneText(order state.Order, t *state.Task) string {
 	case state.VerbStop:
 		return "stopped; `retry` continues it"
 	case state.VerbBudget:
-		s := "raised; spent so far: " + words.SpentOf(t.Money)
+		s := "limit raised; spent so far: " + words.SpentOf(t.Money)
 		if t.Money.CapTokens > 0 {
 			s += fmt.Sprintf(", %s of %s tokens", words.Count(t.Money.Tokens()), words.Count(t.Money.CapTokens))
 		}
@@ -84,11 +84,13 @@ func refusedText(reason string, t *state.Task) string {
 		return "the issue is closed; reopen it first"
 	case state.ReplyNoBudget:
 		return "the task runs on a subscription, which has no cost per call; raise the limit on tokens, as in `+500k tokens`"
+	case state.ReplyNoTokenCap:
+		return "there is nothing to raise: the task has no limit on tokens"
 	case state.ReplyNothingToRetry:
 		return "there is nothing to retry: " + words.PhaseClause(t.Phase)
 	}
 	if t.Ended() {
 		return "the task has ended: " + words.Phase(t.Phase)
 	}
-	return "no agent runs: " + words.PhaseClause(t.Phase)
+	return "no agent is running: " + words.PhaseClause(t.Phase)
 }

@@ -285,7 +285,7 @@ func restart(c *change) {
 	}
 	c.begin(t, "restarted by "+c.e.By.Handle())
 	c.freezeIssue(issue)
-	if c.e.By.Operator { // who vouches for nothing: the text is the one that was frozen before
+	if c.e.By.Operator { // whose command does not accept edits: the text is the one that was frozen before
 		t.Frozen.By = old.Frozen.By
 	}
 	c.enqueueStep(state.JobStart)

@@ -105,16 +105,18 @@ func storeReportedCost(c *change, r *state.Run, m state.Money) {
 	c.t.Money.Add(m)
 }
 
-// raiseBudget raises the cap; a task that stopped at it continues. A subscription has no cap in dollars.
+// raiseBudget raises the cap; a task that stopped at it continues. A subscription has no cap in dollars, and not each task one on tokens.
 func raiseBudget(c *change) {
 	if c.o.MicroUSD > 0 && c.t.Money.Free() {
 		c.reply(state.ReplyNoBudget)
 		return
 	}
-	c.t.Money.CapMicroUSD += c.o.MicroUSD
-	if m := &c.t.Money; m.CapTokens > 0 { // otherwise there is no cap to raise
-		m.CapTokens += c.o.Tokens
+	if c.o.Tokens > 0 && c.t.Money.CapTokens == 0 {
+		c.reply(state.ReplyNoTokenCap)
+		return
 	}
+	c.t.Money.CapMicroUSD += c.o.MicroUSD
+	c.t.Money.CapTokens += c.o.Tokens
 	c.t.MoreVMHours += c.o.VMHours
 	c.reply(state.ReplyBudgetRaised)
 	if c.t.Phase == state.PhaseFailed && endedAtCap(c) {

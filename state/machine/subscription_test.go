@@ -88,3 +88,23 @@ func (l *life) hasReply(reason string) bool {
 		return j.Post != nil && j.Post.Kind == state.PostReply && j.Post.Reason == reason
 	})
 }
+
+// TestNoTokenCapToRaise: a task without a cap on tokens gets none by a command that raises it, and whoever gave it is told.
+func TestNoTokenCapToRaise(t *testing.T) {
+	t.Parallel()
+	raise := state.Order{Verb: state.VerbBudget, Tokens: 500}
+	l := newLife(t)
+	l.implementing()
+	before := l.task.Money
+	e := event.OperatorCommand(l.task.Key, "r1", raise, false)
+	e.Now = l.now
+	got := Next(l.task, e, DefaultPolicy())
+	if got.Answer != state.ReplyNoTokenCap || got.Task.Money != before {
+		t.Errorf("the operator: got answer %q, money %+v", got.Answer, got.Task.Money)
+	}
+	checkOperatorJobs(t, got, l.task)
+	l.do(order(writer, state.PermissionWrite, raise))
+	if l.task.Money != before || !l.hasReply(state.ReplyNoTokenCap) || l.hasReply(state.ReplyBudgetRaised) {
+		t.Errorf("a comment: got money %+v, jobs %v", l.task.Money, kindsOf(l.jobs))
+	}
+}
