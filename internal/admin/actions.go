@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -150,7 +152,29 @@ func (p *pages) entry(r *http.Request) store.Action {
 	if !requestID.MatchString(id) {
 		id = rand.Text()
 	}
-	return store.Action{ID: id, At: p.cfg.Now().UTC(), By: login.NameOf(r), From: r.RemoteAddr}
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	return store.Action{ID: id, At: p.cfg.Now().UTC(), By: login.NameOf(r), From: from}
+}
+
+// keyNamed returns the key of the task OWNER/REPO#N, or a zero key if it cannot be found.
+func (p *pages) keyNamed(ctx context.Context, subject string) state.TaskKey {
+	repo, number, _ := strings.Cut(subject, "#")
+	owner, name, _ := strings.Cut(repo, "/")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return state.TaskKey{}
+	}
+	t, err := p.endedTasks.find(ctx, owner, name, n)
+	if err != nil {
+		p.cfg.Log.Warn().Err(err).Str("subject", subject).Msg("failed to find the task of the audit log")
+	}
+	if t == nil {
+		return state.TaskKey{}
+	}
+	return t.Key
 }
 
 // confirmation is the data of the page that asks whether a command is meant.
@@ -191,12 +215,15 @@ const (
 	auditOfTask = "task" // the parameter of audit.json: OWNER/REPO#N
 )
 
-// audit serves the newest actions of operators as JSON, or those that concern one task.
+// audit serves the newest actions of operators as JSON, or those that concern one task, also under an earlier name of its repository.
 func (p *pages) audit(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
 	defer cancel()
 	subject := r.URL.Query().Get(auditOfTask)
-	list, err := p.cfg.Audit.List(ctx, maxAudit, func(a store.Action) bool { return subject == "" || strings.EqualFold(a.Subject, subject) })
+	key := p.keyNamed(ctx, subject)
+	list, err := p.cfg.Audit.List(ctx, maxAudit, func(a store.Action) bool {
+		return subject == "" || strings.EqualFold(a.Subject, subject) || key != state.TaskKey{} && a.Task == key
+	})
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("read the audit log: %w", err))
 		return
@@ -209,7 +236,7 @@ func (p *pages) audit(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// audited stores an action that concerns no task in the audit log.
+// audited stores an action that was not stored with its effect in the audit log.
 func (p *pages) audited(ctx context.Context, a store.Action, err error) {
 	var refusal Refusal
 	switch {

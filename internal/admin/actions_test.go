@@ -200,7 +200,7 @@ func TestTaskPageHasActions(t *testing.T) {
 		}
 	}
 	body := page("/tasks/acme/shop/1")
-	want(t, body, "browser session ", "from 127.0.0.1:", "result of stop", `action="/tasks/acme/shop/1/actions/retry"`)
+	want(t, body, "browser session ", "from 127.0.0.1<", "result of stop", `action="/tasks/acme/shop/1/actions/retry"`)
 	if n := strings.Count(body, "result of stop"); n != 1 {
 		t.Errorf("a double click is listed %d times", n)
 	}
@@ -211,5 +211,26 @@ func TestTaskPageHasActions(t *testing.T) {
 	want(t, list, `"actions": []`)
 	if status, _ := fetch(t, w.url+"/audit.json", nil); status != http.StatusUnauthorized {
 		t.Errorf("the audit log without a token: got status %d", status)
+	}
+}
+
+// TestAuditKnowsRenamedAndAdopted: a task's entries include that of its adoption, and those under the repository's earlier name.
+func TestAuditKnowsRenamedAndAdopted(t *testing.T) {
+	t.Parallel()
+	w, _ := operated(t, func(cfg *admin.Config) {
+		cfg.Adopt = func(context.Context, string, int) (string, error) { return "assigned by @ada", nil }
+		earlier := store.Action{ID: "earlier", At: noon, Task: state.TaskKey{Repo: 7, Issue: 1}, Subject: "acme/old#1", Command: "retry", Result: "under the old name"}
+		other := store.Action{ID: "other", At: noon, Subject: "acme/old#2", Command: "adopt", Result: "of another issue", Refused: true}
+		if err := errors.Join(cfg.Audit.Add(t.Context(), earlier), cfg.Audit.Add(t.Context(), other)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	bearer := map[string]string{"Authorization": "Bearer " + token}
+	resp := do(t, http.MethodPost, w.url+"/tasks/acme/shop/1/adopt", "", bearer)
+	_ = resp.Body.Close()
+	for path, headers := range map[string]map[string]string{"/audit.json?task=acme%2Fshop%231": bearer, "/tasks/acme/shop/1": {"Authorization": "Bearer " + token, "Accept": "text/html"}} {
+		_, body := fetch(t, w.url+path, headers)
+		want(t, body, "started: assigned by @ada", "under the old name")
+		wantNot(t, body, "of another issue")
 	}
 }

@@ -70,6 +70,7 @@ func (p *pages) adopt(w http.ResponseWriter, r *http.Request) {
 	who, err := p.cfg.Adopt(ctx, repo, number)
 	a := p.entry(r)
 	a.Subject, a.Command, a.Result = fmt.Sprintf("%s#%d", repo, number), "adopt", "started: "+who
+	a.Task = p.keyNamed(ctx, a.Subject)
 	p.audited(ctx, a, err)
 	var refusal Refusal
 	switch {
