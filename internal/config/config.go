@@ -109,8 +109,8 @@ type Trust struct {
 type Admin struct {
 	// Token is required by every page except webhooks and health checks.
 	Token Secret `yaml:"token"`
-	// Listen serves the pages on a separate address, for example "127.0.0.1:9090". No token is needed there if none is
-	// set.
+	// Listen serves the pages on a separate address, for example "127.0.0.1:9090". If no token is set, none is needed
+	// there: whoever reaches the address, such as any program on this host, reads all pages and gives commands to tasks.
 	Listen string `yaml:"listen"`
 }
 

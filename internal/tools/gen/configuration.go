@@ -24,8 +24,8 @@ are errors. errand reads the file at startup; a restart loses no data.
   ` + "`{task}`" + ` (one line about the change). A placeholder without a value is removed together with the separators around it;
   directly after a word, the separators that follow stay: without a key ` + "`feat({key}): {task}`" + ` is ` + "`feat: {task}`" + `.
 
-Required keys: ` + "`github.app_id`" + `, ` + "`github.private_key`" + `, ` + "`github.webhook_secret`" + `, and ` + "`admin.token`" + ` or ` + "`admin.listen`" + `. The agent
-claude also needs ` + "`models.anthropic`" + `. A repository's own settings are in [repository-settings.md](repository-settings.md).
+Required keys: ` + "`github.app_id`" + `, ` + "`github.private_key`" + `, ` + "`github.webhook_secret`" + ` (unless ` + "`github.webhooks`" + ` is ` + "`poll`" + `), and
+` + "`admin.token`" + ` or ` + "`admin.listen`" + `. The agent claude also needs ` + "`models.anthropic`" + `. A repository's own settings are in [repository-settings.md](repository-settings.md).
 `
 
 const repositoryHead = `# A repository's own settings: ` + "`.errand.yml`" + `
