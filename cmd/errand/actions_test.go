@@ -26,7 +26,7 @@ func TestActions(t *testing.T) {
 		"cancel":           {args: []string{"cancel", "acme/shop#4"}, sent: "cancel acme/shop/4 []", out: "acme/shop#4: done\n"},
 		"retry":            {args: []string{"retry", "acme/shop#4", "--fresh", "--turns", "60"}, sent: "retry acme/shop/4 [fresh turns=60]"},
 		"budget":           {args: []string{"budget", "acme/shop#4", "+500k", "tokens"}, sent: "budget acme/shop/4 [+500k tokens]"},
-		"a refusal":        {args: []string{"stop", "acme/shop#5", "acme/shop#4"}, code: exitFailed, sent: "stop acme/shop/5 [], stop acme/shop/4 []", out: "acme/shop#4: done", err: "acme/shop#5: refused: no agent runs\nerrand: refused for 1 of 2 tasks"},
+		"a refusal":        {args: []string{"stop", "acme/shop#5", "acme/shop#4"}, code: exitFailed, sent: "stop acme/shop/5 [], stop acme/shop/4 []", out: "acme/shop#4: done", err: "acme/shop#5: refused: no agent is running\nerrand: refused for 1 of 2 tasks"},
 		"no task":          {args: []string{"restart", "acme/shop#6"}, code: exitFailed, sent: "restart acme/shop/6 []", err: "acme/shop#6: refused: errand has no task"},
 		"another version":  {args: []string{"stop", "acme/shop#7"}, code: exitFailed, sent: "stop acme/shop/7 []", err: "answered 404"},
 		"not running":      {args: []string{"stop", "acme/shop#4"}, listen: strings.TrimPrefix(gone.URL, "http://"), code: exitFailed, err: "Start it with `errand serve`"},
@@ -38,7 +38,7 @@ func TestActions(t *testing.T) {
 		"no addition":      {args: []string{"budget", "acme/shop#4"}, code: exitUsage, err: "for example `budget +5`"},
 		"too much":         {args: []string{"budget", "acme/shop#4", "+5000000"}, code: exitUsage, err: "for example `budget +5`"},
 		"no turns":         {args: []string{"retry", "acme/shop#4", "--turns", "-3"}, code: exitUsage, err: "for example `retry fresh turns=60`"},
-		"audit":            {args: []string{"audit", "acme/shop#4"}, sent: "audit acme/shop#4", out: "2026-11-21 12:00:00  token from 127.0.0.1:5  acme/shop#4  stop     refused: no agent runs[2J\n"},
+		"audit":            {args: []string{"audit", "acme/shop#4"}, sent: "audit acme/shop#4", out: "2026-11-21 12:00:00  token from 127.0.0.1:5  acme/shop#4  stop     refused: no agent is running[2J\n"},
 		"audit, JSON":      {args: []string{"audit", "--json"}, sent: "audit ", out: `{"actions":[{`},
 		"audit of nothing": {args: []string{"audit", "shop"}, code: exitUsage, err: "one task at most"},
 	} {
@@ -55,7 +55,7 @@ func TestActions(t *testing.T) {
 				}
 				if r.URL.Path == "/audit.json" {
 					sent = append(sent, "audit "+r.URL.Query().Get("task"))
-					_, _ = fmt.Fprint(w, `{"actions":[{"at":"2026-11-21T12:00:00Z","by":"token","from":"127.0.0.1:5","subject":"acme/shop#4","command":"stop","refused":true,"result":"no agent runs\u001b[2J"}]}`)
+					_, _ = fmt.Fprint(w, `{"actions":[{"at":"2026-11-21T12:00:00Z","by":"token","from":"127.0.0.1:5","subject":"acme/shop#4","command":"stop","refused":true,"result":"no agent is running\u001b[2J"}]}`)
 					return
 				}
 				path, verb, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/tasks/"), "/actions/")
@@ -66,7 +66,7 @@ func TestActions(t *testing.T) {
 				case path == "acme/shop/4":
 					_, _ = w.Write([]byte("done\n"))
 				case path == "acme/shop/5":
-					http.Error(w, "no agent runs", http.StatusConflict)
+					http.Error(w, "no agent is running", http.StatusConflict)
 				case path == "acme/shop/6":
 					http.Error(w, "errand has no task for this issue.", http.StatusNotFound)
 				case path == "acme/shop/8":

@@ -60,8 +60,7 @@ func (c *conns) changed(nc net.Conn, s http.ConnState) {
 	}
 }
 
-// wait waits until no connection has a request, nor is about to bring one because it is new or part of the head has come, or until ctx
-// ends. It does not wait long for heads: a browser opens connections in advance.
+// wait waits until no connection has a request, is new, or has begun to send a request, or until ctx ends. It does not wait long for heads: a browser opens connections in advance.
 func (c *conns) wait(ctx context.Context) {
 	patience := time.NewTimer(headTime)
 	defer patience.Stop()

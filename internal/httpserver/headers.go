@@ -30,9 +30,9 @@ type headConn struct {
 	net.Conn
 
 	mu    sync.Mutex
-	begun bool // something of the head has come
+	begun bool // part of the head was received
 	lines int
-	empty bool // nothing has come of the line that comes now
+	empty bool // the current line is empty so far
 	body  bool // the head has ended
 }
 

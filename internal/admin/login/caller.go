@@ -48,7 +48,7 @@ func (g *Guard) sessionOf(r *http.Request) caller {
 	return caller{name: "browser session " + hex.EncodeToString(sum[:3]), form: g.formToken(c.Value)}
 }
 
-// allows reports whether the caller sent a request on purpose. A request that may change something and comes from a browser needs
+// allows reports whether a request is safe from cross-site forgery. A request that may change something and comes from a browser needs
 // the form token: browsers send cookies, and reach addresses inside a network, on behalf of any site.
 func (c caller) allows(r *http.Request) bool {
 	safe := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
