@@ -44,15 +44,13 @@ func Unit(userName, program, configFile string) (string, error) {
 	return b.String(), err
 }
 
-// prepareService gives the files to the user that runs errand, and writes the systemd unit or prints it. It
+// prepareService chooses the user that runs errand, and writes the systemd unit or prints it. It
 // never replaces another unit, unless the setup was started with --force.
 func (r *run) prepareService(ctx context.Context) error {
 	if err := r.askAll(ctx, "user"); err != nil {
 		return err
 	}
-	if err := r.handOver(); err != nil {
-		return err
-	}
+	r.chosen = true
 	how, err := r.ask(ctx, "unit")
 	if err != nil {
 		return err

@@ -73,9 +73,7 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.answers["user"] = who.Username; who.Uid == "0" {
-		o.answers["user"] = "nobody" // to whom root gives the files
-	}
+	o.answers["user"] = who.Username
 	o.opts = setup.Options{Dir: o.dir, Listen: "127.0.0.1:0"}
 	o.env = setup.Env{
 		In: strings.NewReader(""), Out: o.screen, Lookup: func(string) (string, bool) { return "", false }, Now: time.Now,

@@ -7,7 +7,10 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"github.com/errand-bot/errand/internal/durable"
 )
@@ -42,13 +45,17 @@ func checkUser(_ *run, name string) error {
 	return nil
 }
 
-// handOver gives the files of the setup, and the folder for data, to the user that runs errand.
+// handOver gives the files that the setup wrote, and the folder for data, to the user that runs errand. It is the last thing that a
+// setup does, because root trusts nothing that another user can change.
 func (r *run) handOver() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
 	who, err := user.Lookup(r.answer("user"))
 	if err != nil {
 		return fmt.Errorf("find the user that runs errand: %w", err)
 	}
-	if os.Geteuid() != 0 || who.Uid == rootUser {
+	if who.Uid == rootUser {
 		return nil
 	}
 	uid, err := strconv.Atoi(who.Uid)
@@ -59,23 +66,82 @@ func (r *run) handOver() error {
 	if err != nil {
 		return fmt.Errorf("read the group of user %s: %w", who.Username, err)
 	}
-	if err := durable.MkdirAll(r.cfg.Data, 0o700); err != nil {
+	if err := r.checkFolders(who); err != nil {
+		return err
+	}
+	if err := makeFolder(r.cfg.Data); err != nil {
 		return fmt.Errorf("create the folder for data: %w", err)
 	}
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return fmt.Errorf("list the files of the setup: %w", err)
 	}
-	paths := []string{r.cfg.Data, r.dir}
+	paths := []string{r.cfg.Data}
 	for _, e := range entries {
-		if e.Type().IsRegular() {
-			paths = append(paths, filepath.Join(r.dir, e.Name()))
+		if e.Type().IsRegular() && isOwn(e.Name()) {
+			paths = append(paths, r.path(e.Name()))
 		}
 	}
-	for _, path := range paths {
+	for _, path := range append(paths, r.dir) {
 		if err := os.Lchown(path, uid, gid); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("give a file of the setup to user %s: %w", who.Username, err)
 		}
 	}
 	return nil
+}
+
+// checkFolders checks that the folders of the setup may be given to a user.
+func (r *run) checkFolders(who *user.User) error {
+	for _, dir := range []string{r.dir, r.cfg.Data} {
+		info, err := os.Lstat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the owner of a folder: %w", err)
+		}
+		if owner(info) == who.Uid {
+			continue
+		}
+		foreign := filepath.Base(dir) // not a folder, or a symbolic link
+		if info.IsDir() {
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				return fmt.Errorf("list the files of a folder: %w", err)
+			}
+			foreign = firstForeign(dir, r.cfg.Data, entries)
+		}
+		if foreign != "" {
+			return fmt.Errorf("%s was not given to user %s, because of %q there, which is not from errand setup: choose a folder of errand's own, "+
+				"or, if this is one, run `chown -R %[2]s: %[1]s`", dir, who.Username, foreign)
+		}
+	}
+	return nil
+}
+
+// firstForeign returns the first entry of a folder that the setup did not write, or "" if the folder may be given to another user.
+func firstForeign(dir, data string, entries []fs.DirEntry) string {
+	for _, e := range entries {
+		isData := e.IsDir() && filepath.Join(dir, e.Name()) == filepath.Clean(data)
+		if !isData && !(e.Type().IsRegular() && isOwn(e.Name())) {
+			return e.Name()
+		}
+	}
+	return ""
+}
+
+// isOwn reports whether the setup writes files of this name.
+func isOwn(name string) bool {
+	isSecret := slices.ContainsFunc(Questions(), func(q Question) bool { return q.file != "" && q.file == name })
+	isOld := strings.HasPrefix(name, "config.yml.") && strings.HasSuffix(name, ".old")
+	return isSecret || isOld || strings.HasPrefix(name, durable.TempPrefix) ||
+		slices.Contains([]string{"config.yml", progressFile, lockName, reserveName, "admin-token", "client-secret"}, name)
+}
+
+// owner returns the ID of the user to whom a file belongs.
+func owner(info fs.FileInfo) string {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return strconv.FormatUint(uint64(stat.Uid), 10)
+	}
+	return ""
 }

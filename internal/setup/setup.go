@@ -95,7 +95,11 @@ type run struct {
 	progress Progress
 	cfg      config.Config // valid if loaded is set
 	loaded   bool
+	chosen   bool // the user that runs errand is known
 }
+
+// lockName is the file that keeps two setups apart.
+const lockName = "setup.lock"
 
 // ErrLocked means that another setup works in the same folder.
 var ErrLocked = errors.New("another `errand setup` is running in this folder; wait for it or stop it")
@@ -122,7 +126,7 @@ func Run(ctx context.Context, env Env, opts Options) (err error) {
 	if err := r.prepareFolder(); err != nil {
 		return err
 	}
-	lock := flock.New(filepath.Join(r.dir, "setup.lock"), flock.SetPermissions(0o600))
+	lock := flock.New(r.path(lockName), flock.SetPermissions(0o600))
 	held, err := lock.TryLock()
 	if err != nil {
 		return fmt.Errorf("lock the folder of the setup: %w", err)
@@ -136,7 +140,7 @@ func Run(ctx context.Context, env Env, opts Options) (err error) {
 
 // prepareFolder creates the folder, and checks that only its owner can write to it.
 func (r *run) prepareFolder() error {
-	if err := durable.MkdirAll(r.dir, 0o700); err != nil {
+	if err := makeFolder(r.dir); err != nil {
 		return fmt.Errorf("create the folder of the setup: %w; choose another one with --dir", err)
 	}
 	info, err := os.Stat(r.dir)
@@ -150,9 +154,16 @@ func (r *run) prepareFolder() error {
 	return nil
 }
 
+// makeFolder creates a folder for its owner only. Everybody can pass its missing parents.
+func makeFolder(dir string) error {
+	if err := durable.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	return durable.MkdirAll(dir, 0o700)
+}
+
 // all runs the steps.
-func (r *run) all(ctx context.Context) error {
-	var err error
+func (r *run) all(ctx context.Context) (err error) {
 	if r.progress, err = r.readProgress(); err != nil {
 		return err
 	}
@@ -162,6 +173,11 @@ func (r *run) all(ctx context.Context) error {
 	if err := r.checkAnswers(); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil && r.chosen { // what root wrote is handed over even if a later step fails
+			err = errors.Join(err, r.handOver())
+		}
+	}()
 	list := steps()
 	for i, s := range list {
 		r.say("\n[%d/%d] %s\n", i+1, len(list), s.title)
@@ -185,7 +201,8 @@ func (r *run) all(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.handOver(); err != nil { // the files that were written last
+	r.chosen = false
+	if err := r.handOver(); err != nil {
 		return err
 	}
 	r.say("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())

@@ -1,0 +1,4 @@
+package setup
+
+// FirstForeign is firstForeign, for tests.
+var FirstForeign = firstForeign
