@@ -90,6 +90,32 @@ func (r *run) handOver() error {
 	return nil
 }
 
+// checkOwner makes sure that root trusts no folder, configuration or progress that another user can change.
+func (r *run) checkOwner() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, path := range []string{r.dir, r.configFile(), r.path(progressFile)} {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read the owner of a file of the setup: %w", err)
+		}
+		id := owner(info)
+		if id == rootUser {
+			continue
+		}
+		name := "#" + id
+		if who, err := user.LookupId(id); err == nil {
+			name = who.Username
+		}
+		return fmt.Errorf("%s belongs to %s: run this as that user: `sudo -u %[2]s errand setup --dir %s`", path, name, r.dir)
+	}
+	return nil
+}
+
 // checkFolders checks that the folders of the setup may be given to a user.
 func (r *run) checkFolders(who *user.User) error {
 	for _, dir := range []string{r.dir, r.cfg.Data} {

@@ -1,6 +1,7 @@
 package setup_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/user"
@@ -101,6 +102,9 @@ func TestFilesAreHandedOver(t *testing.T) {
 			t.Fatalf("%v\n%s", err, o.screen)
 		}
 		wantOwner(t, who.Uid, append(all(t, o.dir), o.path("data"))...)
+		if err := o.run(); err == nil || !strings.Contains(err.Error(), o.dir+" belongs to nobody: run this as that user: `sudo -u nobody errand setup --dir "+o.dir) {
+			t.Errorf("root again: %v", err)
+		}
 	}
 }
 
@@ -140,6 +144,37 @@ func TestParentsOfFoldersCanBePassed(t *testing.T) {
 	for path, want := range map[string]fs.FileMode{above: 0o755, o.dir: 0o700} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s has mode %v (%v), want %v", path, info.Mode(), err, want)
+		}
+	}
+}
+
+// TestRootTrustsOnlyItsOwnFiles plants files of another user, and a symbolic link in place of the lock.
+func TestRootTrustsOnlyItsOwnFiles(t *testing.T) {
+	t.Parallel()
+	who := nobody(t)
+	uid, err := strconv.Atoi(who.Uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"config.yml", "setup.json", "setup.lock"} {
+		o := newOffice(t)
+		if err := os.Mkdir(o.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		path, want := filepath.Join(o.dir, name), name+" belongs to nobody"
+		err := os.WriteFile(path, []byte("{}"), 0o600)
+		if name == "setup.lock" {
+			want = "lock the folder of the setup"
+			err = errors.Join(os.Remove(path), os.Symlink(o.path("planted"), path))
+		}
+		if err = errors.Join(err, os.Lchown(path, uid, -1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.run(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the setup ended with %v", name, err)
+		}
+		if _, err := os.Stat(o.path("planted")); err == nil {
+			t.Error("the symbolic link was followed")
 		}
 	}
 }

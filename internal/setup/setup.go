@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -126,7 +127,7 @@ func Run(ctx context.Context, env Env, opts Options) (err error) {
 	if err := r.prepareFolder(); err != nil {
 		return err
 	}
-	lock := flock.New(r.path(lockName), flock.SetPermissions(0o600))
+	lock := flock.New(r.path(lockName), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
 	held, err := lock.TryLock()
 	if err != nil {
 		return fmt.Errorf("lock the folder of the setup: %w", err)
@@ -151,7 +152,7 @@ func (r *run) prepareFolder() error {
 		return fmt.Errorf("other users can write to %s, where the secrets will be: run `chmod go-w %[1]s`, or choose another folder with --dir",
 			r.dir)
 	}
-	return nil
+	return r.checkOwner()
 }
 
 // makeFolder creates a folder for its owner only. Everybody can pass its missing parents.
