@@ -152,6 +152,10 @@ func (r *run) ask(ctx context.Context, key string) (string, error) {
 	}
 	for range maxTries {
 		value, err := r.terminal.ask(ctx, q, r.answer(key))
+		if errors.Is(err, errPasted) {
+			r.say("%v\n", err)
+			continue
+		}
 		if err != nil {
 			return "", err
 		}

@@ -115,7 +115,7 @@ func Questions() []Question {
 		{Key: "app_code", Text: "Code at the end of the address to which GitHub sent the browser", Required: true, when: is("app", "code")},
 		{Key: "app_id", Text: "ID of the existing App", Required: true, when: is("app", "existing"), check: checkNumber},
 		{Key: "private_key", Text: "Private key of the existing App, as file:/path or env:NAME", Required: true, Secret: true, file: "app.pem",
-			when: is("app", "existing"), check: checkSecret},
+			when: is("app", "existing"), check: checkReference},
 		{Key: "webhook_secret", Text: "Webhook secret of the existing App", Required: true, Secret: true, file: "webhook-secret",
 			when: is("app", "existing"), check: checkSecret},
 		{Key: "create_label", Text: "Create the label in the repositories that lack it (yes or no)", Default: "yes", check: oneOf("yes", "no")},
@@ -259,6 +259,14 @@ func checkNumber(_ *run, v string) error {
 func checkSecret(r *run, v string) error {
 	_, err := r.reveal(v)
 	return err
+}
+
+// checkReference accepts env:NAME and file:/path only: a secret of several lines cannot be entered in the terminal.
+func checkReference(r *run, v string) error {
+	if !strings.HasPrefix(v, "file:") && !strings.HasPrefix(v, "env:") {
+		return errors.New("write file:/path or env:NAME, not the secret itself")
+	}
+	return checkSecret(r, v)
 }
 
 // CheckManifest returns why no manifest can be made with these options, with the names of the flags.

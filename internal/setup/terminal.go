@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -53,12 +54,47 @@ func (t *terminal) ask(ctx context.Context, q Question, fallback string) (string
 	switch {
 	case err != nil:
 		return "", err
+	case strings.HasPrefix(line, "-----BEGIN"):
+		return "", errors.Join(errPasted, t.discard())
 	case line == "":
 		return fallback, nil
 	case line == noAnswer && q.Optional:
 		return "", nil
 	}
 	return line, nil
+}
+
+// errPasted refuses the first line of a key. The other lines must reach neither the next questions nor the shell.
+var errPasted = errors.New("a key of several lines cannot be entered here, and all of it was discarded: store it in a file, and write file:/path")
+
+const (
+	quiet    = 200 // milliseconds without input after which nothing more of a paste is expected
+	maxReads = 1000
+)
+
+// discard reads what was typed already, and what follows without a pause, without showing it.
+func (t *terminal) discard() error {
+	if _, err := t.in.Discard(t.in.Buffered()); err != nil || !term.IsTerminal(t.fd) {
+		return err
+	}
+	state, err := term.MakeRaw(t.fd) // incomplete lines can be read, too
+	if err != nil {
+		return fmt.Errorf("discard the input: %w", err)
+	}
+	var buf [4096]byte
+	for range maxReads {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}, quiet)
+		if err == nil && n > 0 {
+			n, err = unix.Read(t.fd, buf[:])
+		}
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return errors.Join(err, term.Restore(t.fd, state))
+		}
+	}
+	return errors.Join(errors.New("the input does not end"), term.Restore(t.fd, state))
 }
 
 // line reads a line. After ctx has ended, the read continues in the background until the program ends.
