@@ -183,7 +183,7 @@ func (r *run) askAll(ctx context.Context, keys ...string) error {
 
 // remember stores an answer for the next setup.
 func (r *run) remember(q Question, value string) error {
-	if old, ok := r.progress.Answers[q.Key]; q.Secret || ok && old == value {
+	if old, ok := r.progress.Answers[q.Key]; q.Secret || q.once || ok && old == value {
 		return nil
 	}
 	r.progress.Answers[q.Key] = value

@@ -45,6 +45,7 @@ func TestAnswersAreChecked(t *testing.T) {
 		"proxies":             {map[string]string{"trusted_proxies": "127.0.0.1,proxy"}, []string{"trusted_proxies: ", `"proxy"`}},
 		"relative data":       {map[string]string{"data": "data"}, []string{"data: ", "begins with /"}},
 		"port":                {map[string]string{"listen": "127.0.0.1:0"}, []string{"listen: "}},
+		"model without TLS":   {map[string]string{"model_url": "http://models.example"}, []string{"model_url: ", "the key travels there"}},
 		"agent":               {map[string]string{"agent": "hal"}, []string{"agent: ", "claude"}},
 		"secret in the file":  {map[string]string{"model_key": "sk-the-key-itself"}, []string{"model_key: write env:NAME or file:/path"}},
 		"secret is missing":   {map[string]string{"model_key": "file:/does/not/exist"}, []string{"model_key: open /does/not/exist"}},
@@ -235,11 +236,13 @@ func TestUnit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.opts.Skip = []string{"installation", "webhook", "repositories"}
-	o.answers["unit"] = "write"
+	o.answers["unit"], o.env.Program = "write", "/home/ada/errand/bin/errand"
 	o.write("errand.service", "[Unit]\nDescription=mine\n")
 	if err := o.run(); err == nil || !strings.Contains(err.Error(), "exists and differs") {
 		t.Errorf("another unit: %v", err)
 	}
+	o.wantOutput("A service may not be able to start /home/ada/errand/bin/errand: copy")
+	o.env.Program = "/opt/errand/bin/errand"
 	if err := os.Remove(o.path("errand.service")); err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,6 @@ func (r *run) makeApp(ctx context.Context) error {
 // only once.
 func (r *run) convert(ctx context.Context, code string) error {
 	github := config.GitHub{URL: r.answer("github")}.WithURLs()
-	delete(r.progress.Answers, "app_code") // it can be used once
 	app, err := manifest.Convert(context.WithoutCancel(ctx), r.Transport, github.APIURL, github.URL, code)
 	if errors.As(err, new(manifest.RefusedError)) {
 		return err

@@ -152,6 +152,9 @@ func TestFaultyAnswersToTheCode(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(o.dir, "setup.reserve")); err == nil {
 				t.Error("the reserved space is not freed")
 			}
+			if strings.Contains(o.read("setup.json"), "a-code") {
+				t.Error("the code is remembered")
+			}
 			if _, err := os.Stat(filepath.Join(o.dir, "config.yml")); err == nil {
 				t.Error("there is a configuration without an App")
 			}

@@ -51,6 +51,11 @@ func (r *run) prepareService(ctx context.Context) error {
 		return err
 	}
 	r.chosen = true
+	for _, home := range []string{"/home/", "/root/", "/tmp/"} {
+		if strings.HasPrefix(r.Program, home) {
+			r.say("A service may not be able to start %s: copy errand's programs to a folder such as /opt/errand/bin, and run setup from there.\n", r.Program)
+		}
+	}
 	how, err := r.ask(ctx, "unit")
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type Question struct {
 	// file.
 	Secret bool
 	file   string // of a secret
+	once   bool   // the answer can be used once, and is not remembered
 
 	fallback func(*run) string // default that depends on other answers
 	when     func(*run) bool   // nil: always
@@ -97,7 +98,7 @@ func Questions() []Question {
 		{Key: "agent", Text: "Agent's program: " + strings.Join(agents(), ", "), Default: registry.DefaultConfig().Adapter,
 			check: oneOf(agents()...)},
 		{Key: "model_url", Text: "Address of the model provider's API", Default: "that of the agent's provider",
-			fallback: func(r *run) string { return defaultModelURL(r.answer("agent")) }, check: checkURL},
+			fallback: func(r *run) string { return defaultModelURL(r.answer("agent")) }, check: checkModelURL},
 		{Key: "model_auth", Text: "Pay the model by an API key (key) or by a Claude subscription's token from " +
 			"`claude setup-token` (subscription)",
 			Default: "key", when: is("agent", "claude"), check: oneOf("key", "subscription")},
@@ -112,7 +113,8 @@ func Questions() []Question {
 			when: is("app", "create"), check: checkAppName},
 		{Key: "organization", Text: "Organization that owns the App; empty for your own account", Optional: true,
 			when: is("app", "create"), check: checkLogin},
-		{Key: "app_code", Text: "Code at the end of the address to which GitHub sent the browser", Required: true, when: is("app", "code")},
+		{Key: "app_code", Text: "Code at the end of the address to which GitHub sent the browser", Required: true, once: true,
+			when: is("app", "code")},
 		{Key: "app_id", Text: "ID of the existing App", Required: true, when: is("app", "existing"), check: checkNumber},
 		{Key: "private_key", Text: "Private key of the existing App, as file:/path or env:NAME", Required: true, Secret: true, file: "app.pem",
 			when: is("app", "existing"), check: checkReference},
@@ -155,6 +157,20 @@ func checkURL(_ *run, v string) error {
 	u, err := url.Parse(v)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%q: write an address that begins with https://", v)
+	}
+	return nil
+}
+
+// checkModelURL accepts http only in private networks, because the key travels there.
+func checkModelURL(_ *run, v string) error {
+	if err := checkURL(nil, v); err != nil {
+		return err
+	}
+	u, _ := url.Parse(v) // checked above
+	ip := net.ParseIP(u.Hostname())
+	private := isLoopback(u) || ip != nil && ip.IsPrivate() || ip == nil && !strings.Contains(u.Hostname(), ".") // such as a container's name
+	if u.Scheme != "https" && !private {
+		return fmt.Errorf("%q: write an address that begins with https://: the key travels there", v)
 	}
 	return nil
 }
