@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/config"
@@ -71,6 +73,32 @@ func (r *run) tryModel(ctx context.Context, key string) error {
 
 // triedKey stands for the key that is tried.
 const triedKey = "ERRAND_SETUP_KEY"
+
+// rememberedAgent returns the agent of an earlier setup, or the default.
+func (r *run) rememberedAgent() string {
+	if v, ok := r.progress.Answers["agent"]; ok {
+		return v
+	}
+	return questionOf("agent").Default
+}
+
+// forgetModel forgets what belongs to the agent of an earlier setup, so that its key is not sent to another provider. The key is kept
+// in another file.
+func (r *run) forgetModel() error {
+	delete(r.progress.Answers, "model_url")
+	delete(r.progress.Answers, "model_auth")
+	path := r.path(questionOf("model_key").file)
+	old := fmt.Sprintf("%s.%s.old", path, r.Now().UTC().Format("20060102-150405"))
+	err := os.Rename(path, old)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("keep the key of the earlier agent: %w", err)
+	}
+	r.say("The key of the earlier agent is now in %s.\n", old)
+	return nil
+}
 
 func (r *run) askVMs(ctx context.Context) error {
 	if err := r.askAll(ctx, "vms"); err != nil {

@@ -159,7 +159,7 @@ func firstForeign(dir, data string, entries []fs.DirEntry) string {
 // isOwn reports whether the setup writes files of this name.
 func isOwn(name string) bool {
 	isSecret := slices.ContainsFunc(Questions(), func(q Question) bool { return q.file != "" && q.file == name })
-	isOld := strings.HasPrefix(name, "config.yml.") && strings.HasSuffix(name, ".old")
+	isOld := (strings.HasPrefix(name, "config.yml.") || strings.HasPrefix(name, "model-key.")) && strings.HasSuffix(name, ".old")
 	return isSecret || isOld || strings.HasPrefix(name, durable.TempPrefix) ||
 		slices.Contains([]string{"config.yml", progressFile, lockName, reserveName, "admin-token", "client-secret"}, name)
 }

@@ -21,7 +21,7 @@ func TestOnlyOwnFilesAreHandedOver(t *testing.T) {
 		files, want string // a name that ends in / is a folder, one that ends in @ a symbolic link
 	}{
 		{"", ""}, {"config.yml config.yml.20260101-000000.old setup.json setup.lock setup.reserve .new-123", ""},
-		{"admin-token app.pem client-secret hetzner-token model-key webhook-secret data/", ""},
+		{"model-key.20260101-000000.old admin-token app.pem client-secret hetzner-token model-key webhook-secret data/", ""},
 		{"config.yml passwd", "passwd"}, {".bashrc config.yml", ".bashrc"}, {"data/ other/", "other"}, {"config.yml/", "config.yml"},
 		{"app.pem@", "app.pem"}, {"config.yml.old.d", "config.yml.old.d"}, {"data@", "data"},
 	} {

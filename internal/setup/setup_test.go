@@ -241,3 +241,34 @@ func TestSetupWithoutPublicAddress(t *testing.T) {
 	}
 	o.wantOutput("errand reads webhooks from GitHub's log")
 }
+
+// TestAnotherAgentGetsAnotherKey changes the agent with --force: the earlier provider's address and key are not used for the new one.
+func TestAnotherAgentGetsAnotherKey(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.opts.Skip = []string{"installation", "webhook", "repositories", "service"}
+	o.answers["model_url"], o.answers["model_auth"] = "https://models.example", "key"
+	if err := o.run(); err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+	for _, key := range []string{"model_url", "model_auth", "model_key"} {
+		delete(o.answers, key)
+	}
+	o.opts.Force, o.answers["agent"] = true, "codex"
+	if err := o.run(); err == nil {
+		t.Error("the earlier key was used")
+	}
+	if old, err := filepath.Glob(filepath.Join(o.dir, "model-key.*.old")); err != nil || len(old) != 1 {
+		t.Errorf("the earlier key is not kept: %v %v", old, err)
+	}
+	if strings.Contains(o.read("setup.json"), "models.example") {
+		t.Errorf("the progress is %s", o.read("setup.json"))
+	}
+	o.answers["model_key"] = "file:" + o.path("model")
+	if err := o.run(); err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+	if m := o.load().Models["openai"]; m.URL != "https://api.openai.com" {
+		t.Errorf("the model is %+v", m)
+	}
+}
