@@ -47,7 +47,7 @@ func setupCommand(w world) *cobra.Command {
 	f.StringVar(&s.Dir, "dir", setupDir(w), "folder for the configuration and the secrets")
 	f.StringVar(&s.Answers, "answers", "", "YAML file with answers; secrets are env:NAME or file:/path")
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:0", "address of the local page, on this host only")
-	f.BoolVar(&s.Force, "force", false, "write a new configuration although one exists; the old one is kept beside it")
+	f.BoolVar(&s.Force, "force", false, "replace the configuration, secrets and unit that exist; the old ones are kept beside them")
 	f.StringSliceVar(&s.Skip, "skip", nil, "steps to leave out: installation, webhook, repositories, service, checks")
 	f.BoolVar(&s.printManifest, "print-manifest", false, "print the App's manifest as JSON, and do nothing else")
 	f.StringVar(&s.manifest.Name, "name", "errand", "name of the App, for --print-manifest")

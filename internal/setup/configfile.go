@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/template"
 
@@ -77,11 +78,9 @@ func (r *run) writeConfig(context.Context) error {
 	case err == nil && !r.opts.Force:
 		return fmt.Errorf("%s exists: move it away, or replace it with --force", path)
 	case err == nil:
-		old := fmt.Sprintf("%s.%s.old", path, r.Now().UTC().Format("20060102-150405"))
-		if err := os.Rename(path, old); err != nil {
-			return fmt.Errorf("keep the old configuration: %w", err)
+		if err := r.keepOld(path, 0o600); err != nil {
+			return err
 		}
-		r.say("The old configuration is %s.\n", old)
 	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read %s: %w", path, err)
 	}
@@ -90,5 +89,19 @@ func (r *run) writeConfig(context.Context) error {
 	}
 	r.cfg, r.loaded = cfg, true
 	r.say("Wrote %s. The token for the pages is in %s.\n", path, r.path("admin-token"))
+	return nil
+}
+
+// keepOld copies a file that is about to be replaced.
+func (r *run) keepOld(path string, mode fs.FileMode) error {
+	text, err := os.ReadFile(path)
+	old := fmt.Sprintf("%s.%s.old", path, r.Now().UTC().Format("20060102-150405"))
+	if err == nil {
+		err = durable.WriteFile(old, text, mode)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the old %s: %w", filepath.Base(path), err)
+	}
+	r.say("The old %s is kept as %s.\n", filepath.Base(path), old)
 	return nil
 }

@@ -75,7 +75,11 @@ func (r *run) prepareService(ctx context.Context) error {
 		return nil
 	case err == nil && !r.opts.Force:
 		return fmt.Errorf("%s exists and differs: move it away, replace it with --force, or choose `unit: print`", r.UnitPath)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case err == nil:
+		if err := r.keepOld(r.UnitPath, 0o644); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read the systemd unit: %w", err)
 	}
 	if err := durable.WriteFile(r.UnitPath, []byte(text), 0o644); err != nil {

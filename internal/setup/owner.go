@@ -159,9 +159,11 @@ func firstForeign(dir, data string, entries []fs.DirEntry) string {
 // isOwn reports whether the setup writes files of this name.
 func isOwn(name string) bool {
 	isSecret := slices.ContainsFunc(Questions(), func(q Question) bool { return q.file != "" && q.file == name })
-	isOld := (strings.HasPrefix(name, "config.yml.") || strings.HasPrefix(name, "model-key.")) && strings.HasSuffix(name, ".old")
-	return isSecret || isOld || strings.HasPrefix(name, durable.TempPrefix) ||
-		slices.Contains([]string{"config.yml", progressFile, lockName, reserveName, "admin-token", "client-secret"}, name)
+	isOther := strings.HasPrefix(name, durable.TempPrefix) || slices.Contains([]string{"config.yml", progressFile, lockName, reserveName, "admin-token", "client-secret"}, name)
+	if i := strings.LastIndex(strings.TrimSuffix(name, ".old"), "."); i > 0 && strings.HasSuffix(name, ".old") {
+		return isOwn(name[:i]) // what keepOld keeps
+	}
+	return isSecret || isOther
 }
 
 // owner returns the ID of the user to whom a file belongs.

@@ -23,7 +23,8 @@ func TestOnlyOwnFilesAreHandedOver(t *testing.T) {
 		{"", ""}, {"config.yml config.yml.20260101-000000.old setup.json setup.lock setup.reserve .new-123", ""},
 		{"model-key.20260101-000000.old admin-token app.pem client-secret hetzner-token model-key webhook-secret data/", ""},
 		{"config.yml passwd", "passwd"}, {".bashrc config.yml", ".bashrc"}, {"data/ other/", "other"}, {"config.yml/", "config.yml"},
-		{"app.pem@", "app.pem"}, {"config.yml.old.d", "config.yml.old.d"}, {"data@", "data"},
+		{"app.pem@", "app.pem"}, {"app.pem.20260101-000000.old webhook-secret.20260101-000000.old", ""}, {"shadow.20260101-000000.old", "shadow.20260101-000000.old"}, {".old", ".old"},
+		{"config.yml.old.d", "config.yml.old.d"}, {"data@", "data"},
 	} {
 		dir := t.TempDir()
 		for name := range strings.FieldsSeq(c.files) {

@@ -71,7 +71,11 @@ func (r *run) storeSecret(name, value string) error {
 		return nil
 	case err == nil && !r.opts.Force:
 		return fmt.Errorf("%s exists with another secret: move it away, or replace it with --force", path)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	case err == nil:
+		if err := r.keepOld(path, 0o600); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return durable.WriteFile(path, []byte(value+"\n"), 0o600)
