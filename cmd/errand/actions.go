@@ -31,7 +31,7 @@ const throughErrand = "\nThe same rules apply as to the command in a comment, bu
 func actionCommands(w world) []*cobra.Command {
 	none := func() string { return "" }
 	stop := &cobra.Command{Use: "stop OWNER/REPO#N …", Short: "Stop a task's running agent, keep its work, and wait for `errand retry`"}
-	retry := &cobra.Command{Use: "retry OWNER/REPO#N …", Short: "Continue a task after a failure, a stop or a cancel, or check again what it waits for"}
+	retry := &cobra.Command{Use: "retry OWNER/REPO#N …", Short: "Continue a task after a failure, a stop or a cancellation, or check whether a waiting task can continue"}
 	cancel := &cobra.Command{Use: "cancel OWNER/REPO#N …", Short: "End a task; published commits and pull requests stay"}
 	restart := &cobra.Command{Use: "restart OWNER/REPO#N …", Short: "Begin a task again from its issue, and close its pull request"}
 	budget := &cobra.Command{Use: "budget OWNER/REPO#N ADDITION", Short: "Raise a task's limit on cost (+5), tokens (+500k tokens) or VM hours (+12h)"}
@@ -115,7 +115,7 @@ func act(ctx context.Context, w world, cfg config.Config, verb state.Verb, args 
 	return nil
 }
 
-// actOn gives a command to one task, and returns what it did.
+// actOn gives a command to one task and returns the result.
 func actOn(ctx context.Context, cfg config.Config, verb state.Verb, args, task string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestActions: the commands send what they are told to the running errand, continue after a refusal, and explain what is wrong.
+// TestActions: the commands send their arguments to the running errand, continue after a refusal, and explain errors.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())

@@ -126,7 +126,7 @@ func sendWebhook(address, guid string) error {
 	return nil
 }
 
-// TestUnusableSockets: errand says what is wrong with the sockets that it is passed.
+// TestUnusableSockets: errand reports why it cannot use the sockets that it inherits.
 func TestUnusableSockets(t *testing.T) {
 	t.Parallel()
 	bin := build(t)

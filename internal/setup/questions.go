@@ -109,7 +109,7 @@ func Questions() []Question {
 			file: "hetzner-token", when: is("vms", config.ProviderHetzner), check: checkSecret},
 		{Key: "app", Text: "GitHub App: create (in a browser, on a page of this host), code (a code that GitHub gave out) or existing",
 			Default: "create", check: oneOf("create", "code", "existing")},
-		{Key: "app_name", Text: "Name of the App, which people mention; it has to be unique on GitHub", Default: "errand",
+		{Key: "app_name", Text: "Name of the App, by which people mention it; no other App on GitHub may have it", Default: "errand",
 			when: is("app", "create"), check: checkAppName},
 		{Key: "organization", Text: "Organization that owns the App; empty for your own account", Optional: true,
 			when: is("app", "create"), check: checkLogin},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Limits on the end of an e-mail: what is longer is part of the message.
+// Limits on what is recognized as the end of an e-mail. Anything longer is part of the message.
 const (
 	maxAttributionLines = 3
 	maxSignatureLines   = 8

@@ -80,7 +80,7 @@ func TestLongTextsAreClassifiedQuickly(t *testing.T) {
 }
 
 // FuzzRemark: a text that starts nothing consists of known words only, or begins by addressing somebody other than the bot;
-// whatever is added to the former makes it a message. The end of an e-mail is part of neither.
+// whatever is added to the former makes it a message. Mail signatures and quoted mails are ignored.
 func FuzzRemark(f *testing.F) {
 	for _, s := range []string{"Thanks!", "LGTM 👍", "+1", "@grace what do you think?", "Hi @grace, @heidi and @errand", "Use a map. cc @grace", "ok, go ahead :tada:", "Let’s go\u200d", "K", "LGTM" + quoted, "Thanks\n-- \nAda"} {
 		f.Add(s)
