@@ -18,6 +18,7 @@ import (
 
 	"github.com/errand-bot/errand/e2e/stage"
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/keyfile"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
@@ -182,7 +183,7 @@ func repoFiles(dir string) (map[string]string, error) {
 func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	if len(args) != 1 {
-		ts.Fatalf("usage: server stop|start|child|kill")
+		ts.Fatalf("usage: server stop|start|child|kill|rotate")
 	}
 	switch args[0] {
 	case "stop":
@@ -194,6 +195,8 @@ func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
 		var err error
 		s.child, err = startChild(s)
 		ts.Check(err)
+	case "rotate": // the tether key
+		ts.Check(keyfile.Replace(filepath.Join(s.dir, "data", server.TetherKeyFile)))
 	case "kill":
 		ts.Check(s.child.kill())
 		s.child = nil

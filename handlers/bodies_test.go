@@ -155,7 +155,7 @@ func TestConcurrentBodiesStayWithinMemoryLimit(t *testing.T) {
 // A body that does not end is abandoned: its sender gets an answer and loses the connection.
 func TestSlowBodiesAreAbandoned(t *testing.T) {
 	t.Parallel()
-	f := &front{secret: []byte("s"), bodies: newBodies(8 * chunkSize), within: 50 * time.Millisecond, log: zerolog.Nop(), forms: webhookForms()}
+	f := &front{secrets: [][]byte{[]byte("s")}, bodies: newBodies(8 * chunkSize), within: 50 * time.Millisecond, log: zerolog.Nop(), forms: webhookForms()}
 	srv := httptest.NewServer(f)
 	t.Cleanup(srv.Close)
 	conn, err := net.Dial("tcp", srv.Listener.Addr().String())

@@ -32,7 +32,7 @@ func openIn(t *testing.T, dir string) *store.Store {
 // deliver sends a webhook and returns the status of the answer.
 func deliver(t *testing.T, st *store.Store, guid string) int {
 	t.Helper()
-	front, err := handlers.Front(secret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
+	front, err := handlers.Front([]string{secret}, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
 	check(t, err)
 	var noise strings.Builder // does not compress
 	for i := range 4000 {

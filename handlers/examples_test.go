@@ -78,7 +78,7 @@ func TestHeavyRealWebhooks(t *testing.T) {
 	mapper := handlers.NewMapper(handlers.Config{Slug: "errand", BotID: 1, Assignee: "errand-bot", Label: "errand"}, st)
 	var log bytes.Buffer
 	inbox := handlers.NewInbox(st, st, mapper, zerolog.New(&log).Level(zerolog.WarnLevel), time.Now)
-	front, err := handlers.Front(secret, inbox)
+	front, err := handlers.Front([]string{secret}, inbox)
 	check(t, err)
 	stored, handled, events := 0, 0, 0
 	for i, e := range list {

@@ -7,10 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,35 +41,36 @@ const (
 // front verifies webhooks and stores them in the inbox. Anybody can send it requests, so all resources for unverified
 // requests are limited.
 type front struct {
-	secret []byte
-	bodies *bodies
-	within time.Duration // bodyTimeout
-	inbox  *Inbox
-	events map[string]map[string]string // events that are stored, by name
-	log    zerolog.Logger               // for rejected requests
-	forms  []form
+	secrets [][]byte
+	bodies  *bodies
+	within  time.Duration // bodyTimeout
+	inbox   *Inbox
+	events  map[string]map[string]string // events that are stored, by name
+	log     zerolog.Logger               // for rejected requests
+	forms   []form
 }
 
 // Front returns the handler of the webhook route. It rejects a request without the headers of a webhook before reading
 // its body. It computes the hash of a body during its receipt, in limited memory and time. If the SHA-256 signature is
 // valid and errand handles the event, it stores the payload in the inbox, and only then answers 200. If storing fails
-// it answers 500: GitHub lists the delivery as failed, and the delivery sweep fetches it again. The secret must not be
-// empty.
-func Front(secret string, inbox *Inbox) (http.Handler, error) {
-	if secret == "" {
+// it answers 500: GitHub lists the delivery as failed, and the delivery sweep fetches it again. A signature with any of the secrets is
+// valid; there must be one, and none may be empty.
+func Front(secrets []string, inbox *Inbox) (http.Handler, error) {
+	if len(secrets) == 0 || slices.Contains(secrets, "") {
 		return nil, errors.New("a webhook secret is required: without one, anybody could control errand")
 	}
+	f := &front{bodies: newBodies(maxBuffered), within: bodyTimeout, inbox: inbox, events: treatments(), forms: webhookForms()}
+	for _, secret := range secrets {
+		f.secrets = append(f.secrets, []byte(secret))
+	}
 	// Anybody can cause rejected requests, so the log has only a sample of them.
-	log := inbox.log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute})
-	return &front{
-		secret: []byte(secret), bodies: newBodies(maxBuffered), within: bodyTimeout, inbox: inbox, events: treatments(), log: log, forms: webhookForms(),
-	}, nil
+	f.log = inbox.log.Sample(&zerolog.BurstSampler{Burst: 20, Period: time.Minute})
+	return f, nil
 }
 
 // reject answers a request whose body was not read completely, and closes its connection.
 func (f *front) reject(w http.ResponseWriter, r *http.Request, status int, words string) {
 	f.log.Warn().Str("delivery", cut(r.Header.Get("X-Github-Delivery"))).Str("from", r.RemoteAddr).Int("status", status).Str("reason", words).Msg("webhook rejected")
-	w.Header().Set("Connection", "close")
 	http.Error(w, words, status)
 }
 
@@ -75,6 +78,8 @@ func (f *front) reject(w http.ResponseWriter, r *http.Request, status int, words
 func cut(text string) string { return text[:min(len(text), 100)] }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Each webhook has a connection of its own: a webhook on an idle connection that errand closes at its end would be lost.
+	w.Header().Set("Connection", "close")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)
@@ -94,19 +99,47 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = deadline.SetReadDeadline(time.Now().Add(f.within)) // if it cannot be set, the server's own deadline applies
 	body := f.bodies.begin(func() { _ = deadline.SetReadDeadline(time.Unix(1, 0)) })
 	defer body.release()
-	mac := hmac.New(sha256.New, f.secret)
-	if err := body.readAll(io.TeeReader(http.MaxBytesReader(w, r.Body, maxPayload), mac)); err != nil {
+	macs := f.macs()
+	if err := body.readAll(io.TeeReader(http.MaxBytesReader(w, r.Body, maxPayload), macs)); err != nil {
 		status, words := bodyError(err)
 		f.reject(w, r, status, words)
 		return
 	}
 	_ = deadline.SetReadDeadline(time.Time{})
 	shown, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="))
-	if err != nil || !hmac.Equal(shown, mac.Sum(nil)) {
+	if err != nil || !macs.have(shown) {
 		f.reject(w, r, http.StatusBadRequest, "the signature is wrong: the webhook secret differs from the App's")
 		return
 	}
 	f.store(w, r, body)
+}
+
+// macs are the hashes of a body with each secret.
+type macs []hash.Hash
+
+func (f *front) macs() macs {
+	list := make(macs, len(f.secrets))
+	for i, secret := range f.secrets {
+		list[i] = hmac.New(sha256.New, secret)
+	}
+	return list
+}
+
+// Write adds to all hashes; it never fails.
+func (m macs) Write(p []byte) (int, error) {
+	for _, h := range m {
+		_, _ = h.Write(p) // a hash returns no error
+	}
+	return len(p), nil
+}
+
+// have reports whether a signature is one of the hashes.
+func (m macs) have(signature []byte) bool {
+	found := false
+	for _, h := range m {
+		found = hmac.Equal(signature, h.Sum(nil)) || found
+	}
+	return found
 }
 
 // store stores a webhook with a valid signature and answers its request.

@@ -137,7 +137,7 @@ func TestFront(t *testing.T) {
 			if c.broken {
 				deliveries = refusing{st}
 			}
-			front, err := handlers.Front(secret, handlers.NewInbox(deliveries, st, nil, zerolog.Nop(), time.Now))
+			front, err := handlers.Front([]string{secret}, handlers.NewInbox(deliveries, st, nil, zerolog.Nop(), time.Now))
 			check(t, err)
 			w := httptest.NewRecorder()
 			front.ServeHTTP(w, request(c.body, c.change))
@@ -151,6 +151,9 @@ func TestFront(t *testing.T) {
 			}
 			if len(list) == 1 && !bytes.Equal(list[0].Payload, c.want) {
 				t.Errorf("got stored payload %.100q, want %.100q", list[0].Payload, c.want)
+			}
+			if got := w.Header().Get("Connection"); got != "close" {
+				t.Errorf("got Connection: %q, want close: another webhook on it could be lost at errand's end", got)
 			}
 			if strings.Contains(w.Body.String(), "disk full") {
 				t.Error("got an answer with details about the disk, want none")
@@ -180,7 +183,7 @@ func TestConcurrentWebhooksKeepTheirPayloads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			st := &nested{Store: newStore(t)}
-			front, err := handlers.Front(secret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
+			front, err := handlers.Front([]string{secret}, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
 			check(t, err)
 			send := func(guid string) {
 				w := httptest.NewRecorder()
@@ -247,7 +250,7 @@ func TestFrontReadsNoBodyWithoutWebhookHeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			st := newStore(t)
-			front, err := handlers.Front(secret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
+			front, err := handlers.Front([]string{secret}, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
 			check(t, err)
 			r := request([]byte(`{}`), func(r *http.Request) {
 				r.ContentLength = 25_000_000
@@ -265,8 +268,42 @@ func TestFrontReadsNoBodyWithoutWebhookHeaders(t *testing.T) {
 
 func TestFrontRequiresASecret(t *testing.T) {
 	t.Parallel()
-	if _, err := handlers.Front("", nil); err == nil {
-		t.Error("got no error for an empty secret, want one")
+	for _, secrets := range [][]string{nil, {""}, {secret, ""}} {
+		if _, err := handlers.Front(secrets, nil); err == nil {
+			t.Errorf("got no error for the secrets %q, want one", secrets)
+		}
+	}
+}
+
+// TestFrontAcceptsTwoSecrets: while a secret is replaced, both are accepted, and no third.
+func TestFrontAcceptsTwoSecrets(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"action":"opened"}`)
+	for name, c := range map[string]struct {
+		signature string
+		status    int
+	}{
+		"the new one":               {sign(body, "new"+secret), http.StatusOK},
+		"the previous one":          {sign(body, secret), http.StatusOK},
+		"another":                   {sign(body, "other"), http.StatusBadRequest},
+		"both as one":               {sign(body, "new"+secret+"\n"+secret), http.StatusBadRequest},
+		"none":                      {"", http.StatusBadRequest},
+		"an empty one":              {sign(body, ""), http.StatusBadRequest},
+		"the beginning of a hash":   {sign(body, secret)[:32], http.StatusBadRequest},
+		"two hashes in one":         {sign(body, "new"+secret) + sign(body, secret), http.StatusBadRequest},
+		"the new one, another body": {sign([]byte(`{}`), "new"+secret), http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st := newStore(t)
+			front, err := handlers.Front([]string{"new" + secret, secret}, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
+			check(t, err)
+			w := httptest.NewRecorder()
+			front.ServeHTTP(w, request(body, func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+c.signature) }))
+			if w.Code != c.status {
+				t.Errorf("got status %d (%s), want %d", w.Code, strings.TrimSpace(w.Body.String()), c.status)
+			}
+		})
 	}
 }
 
@@ -284,7 +321,7 @@ func TestDuplicateWebhooksAreOneDelivery(t *testing.T) {
 			fresh++
 		}
 	}
-	front, err := handlers.Front(secret, inbox)
+	front, err := handlers.Front([]string{secret}, inbox)
 	check(t, err)
 	var wg sync.WaitGroup
 	for range 5 {

@@ -72,7 +72,7 @@ func run(ctx context.Context, w world) int {
 		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	root.AddCommand(actionCommands(w)...)
-	root.AddCommand(auditCommand(w))
+	root.AddCommand(auditCommand(w), rotateCommand(w))
 	err := root.ExecuteContext(ctx)
 	var usage errUsage
 	switch {

@@ -68,7 +68,7 @@ func webhookFront(mode, dir string) (http.Handler, func() error, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	front, err := handlers.Front(hookSecret, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
+	front, err := handlers.Front([]string{hookSecret}, handlers.NewInbox(st, st, nil, zerolog.Nop(), time.Now))
 	return front, db.Close, err
 }
 

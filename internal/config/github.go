@@ -11,7 +11,8 @@ type GitHub struct {
 	// Webhooks is push (GitHub sends webhooks to errand) or poll (errand reads them from GitHub's log, every 15 seconds: for a host
 	// that GitHub cannot reach).
 	Webhooks WebhookMode `yaml:"webhooks"`
-	// WebhookSecret is the secret that GitHub signs the App's webhooks with. It is required for push.
+	// WebhookSecret is the secret that GitHub signs the App's webhooks with. It is required for push. While it is replaced, a second line
+	// contains the previous one, which is accepted too: see `errand rotate webhook-secret`.
 	WebhookSecret Secret `yaml:"webhook_secret"`
 	// URL is the address of GitHub's web pages: https://github.com, or the address of an Enterprise Server.
 	URL string `yaml:"url"`

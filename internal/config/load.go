@@ -109,7 +109,7 @@ func (c Config) SecretFiles() map[string]string {
 
 // Secrets returns the values of all secrets, including those lent to tests, for redaction.
 func (c Config) Secrets() []string {
-	out := []string{c.GitHub.PrivateKey.Reveal(), c.GitHub.WebhookSecret.Reveal(), c.Admin.Token.Reveal()}
+	out := slices.Concat([]string{c.GitHub.PrivateKey.Reveal()}, c.GitHub.WebhookSecret.Lines(), []string{c.Admin.Token.Reveal()})
 	for _, p := range providers {
 		if p.secrets == nil {
 			continue

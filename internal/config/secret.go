@@ -44,6 +44,16 @@ func (s Secret) Reveal() string {
 	return *s.value
 }
 
+// Lines returns the lines of the value that are not empty: the secrets that are accepted, the newest first.
+func (s Secret) Lines() (lines []string) {
+	for line := range strings.Lines(s.Reveal()) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // Set reports whether the file names a source.
 func (s Secret) Set() bool { return s.from != "" }
 

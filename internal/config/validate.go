@@ -40,7 +40,7 @@ func (c Config) problems() report {
 	r.unless(slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level", "%q: write debug, info, warn or error", c.Log.Level)
 	r.unless(slices.Contains([]string{"json", "console"}, c.Log.Format), "log.format", "%q: write json or console", c.Log.Format)
 	r.unless(c.Admin.Token.Set() || c.Admin.Listen != "", "admin.token", "write env:NAME or file:/path, or serve the pages on a separate address with admin.listen")
-	r.long("admin.token", c.Admin.Token)
+	r.long("admin.token", c.Admin.Token, c.Admin.Token.Reveal())
 	r.unless(c.Admin.Listen == "" || isAddress(c.Admin.Listen), "admin.listen", "%q: write HOST:PORT, such as 127.0.0.1:9090", c.Admin.Listen)
 	r.unless(c.Admin.Listen == "" || c.Admin.Listen != c.Listen, "admin.listen", "that is the address of listen; write another one")
 	c.GitHub.problems(&r)
@@ -78,7 +78,12 @@ func (g GitHub) problems(r *report) {
 	r.unless(g.Webhooks == WebhooksPush || g.Webhooks == WebhooksPoll, "github.webhooks", "%q: write push or poll", g.Webhooks)
 	r.unless(g.WebhookSecret.Set() || g.Webhooks == WebhooksPoll, "github.webhook_secret",
 		"write env:NAME or file:/path; without a secret anybody could forge webhooks")
-	r.long("github.webhook_secret", g.WebhookSecret)
+	lines := g.WebhookSecret.Lines()
+	for _, line := range lines {
+		r.long("github.webhook_secret", g.WebhookSecret, line)
+	}
+	r.unless(len(lines) <= maxWebhookSecrets, "github.webhook_secret", "%s contains %d lines: write at most %d secrets, one per line, the newest first",
+		g.WebhookSecret, len(lines), maxWebhookSecrets)
 	r.unless(isURL(g.URL), "github.url", "%q is not an http(s) address", g.URL)
 	r.unless(g.APIURL == "" || isURL(g.APIURL), "github.api_url", "%q is not an http(s) address", g.APIURL)
 	r.unless(g.GraphQLURL == "" || isURL(g.GraphQLURL), "github.graphql_url", "%q is not an http(s) address", g.GraphQLURL)
@@ -174,10 +179,12 @@ func (d Repository) problems(r *report) {
 // minSecret is the minimum length in bytes of secrets that strangers could guess.
 const minSecret = 16
 
-// long reports a secret that is too short.
-func (r *report) long(key string, s Secret) {
-	v := s.Reveal()
-	r.unless(v == "" || len(v) >= minSecret, key, "%s contains fewer than %d characters; create one with `openssl rand -hex 32`", s, minSecret)
+// maxWebhookSecrets is the maximum number of secrets that are accepted at once: the hash of each webhook is computed with each.
+const maxWebhookSecrets = 2
+
+// long reports a value of a secret that is too short.
+func (r *report) long(key string, s Secret, value string) {
+	r.unless(value == "" || len(value) >= minSecret, key, "%s contains fewer than %d characters; create one with `openssl rand -hex 32`", s, minSecret)
 }
 
 func planProblem(r *report, key string, p settings.PlanMode) {

@@ -46,6 +46,16 @@ func (f *Forge) Webhook(ctx context.Context) (WebhookSettings, error) {
 	return WebhookSettings{URL: got.GetURL(), ContentType: got.GetContentType(), InsecureTLS: got.GetInsecureSSL() == "1"}, nil
 }
 
+// SetWebhookSecret sets the secret with which GitHub signs the App's webhooks from now on.
+func (f *Forge) SetWebhookSecret(ctx context.Context, secret string) error {
+	op, err := f.client.Write(ctx, 0, "set the webhook's secret", "")
+	if err != nil {
+		return err
+	}
+	_, _, err = op.GitHub.Apps.UpdateHookConfig(op.Ctx, &github.HookConfig{Secret: &secret})
+	return op.Wrap(err)
+}
+
 // RecentDeliveries returns the latest attempts of GitHub to deliver webhooks, newest first, at most 100.
 func (f *Forge) RecentDeliveries(ctx context.Context) ([]Delivery, error) {
 	list, _, err := f.deliveriesPage(ctx, "")
@@ -135,4 +145,45 @@ func (f *Forge) Redeliver(ctx context.Context, id int64) error {
 		return nil
 	}
 	return op.Wrap(err)
+}
+
+// ErrNotRepeated means that GitHub accepted to deliver a webhook again, and has not yet.
+var ErrNotRepeated = errors.New("GitHub has not repeated the webhook yet")
+
+// maxRepeatPolls is the maximum number of requests for the result of a redelivery.
+const maxRepeatPolls = 1000
+
+// Repeat has GitHub deliver the webhook of an attempt again, and returns the new attempt. It asks for it at intervals of poll, and
+// returns ErrNotRepeated once ctx has ended.
+func (f *Forge) Repeat(ctx context.Context, first Delivery, poll time.Duration) (Delivery, error) {
+	before, err := f.RecentDeliveries(ctx)
+	if err != nil {
+		return Delivery{}, err
+	}
+	if err := f.Redeliver(ctx, first.ID); err != nil {
+		return Delivery{}, fmt.Errorf("have GitHub repeat the webhook %q: %w", first.Event, err)
+	}
+	t := time.NewTicker(poll)
+	defer t.Stop()
+	for range maxRepeatPolls {
+		select {
+		case <-ctx.Done():
+			return Delivery{}, fmt.Errorf("%w: %w", ErrNotRepeated, ctx.Err())
+		case <-t.C:
+		}
+		list, err := f.RecentDeliveries(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				continue
+			}
+			return Delivery{}, err
+		}
+		for _, d := range list {
+			isOld := slices.ContainsFunc(before, func(b Delivery) bool { return b.ID == d.ID })
+			if d.GUID == first.GUID && d.ID != first.ID && !isOld {
+				return d, nil
+			}
+		}
+	}
+	return Delivery{}, ErrNotRepeated
 }

@@ -1,7 +1,7 @@
 // Package keyfile stores errand's own keys in files. A key is created when it is first needed, and survives a power cut
 // from the moment it is returned.
 //
-// Start with SSH and Secret.
+// Start with SSH, Secret and Pair.
 package keyfile
 
 import (
@@ -44,16 +44,63 @@ func SSH(path string) (ssh.Signer, error) {
 	return signer, nil
 }
 
+// size is the size of a new secret, in bytes.
+const size = 32
+
+// Pair is a secret that can be replaced: for a while, the previous one is accepted too.
+type Pair struct {
+	Current  []byte
+	Previous []byte // nil unless the secret is being replaced
+}
+
+// ReadPair reads the secret in a file, and the previous one that follows it if the secret was replaced by [Replace]. It creates
+// the file if it does not exist.
+func ReadPair(path string) (Pair, error) {
+	data, err := Secret(path)
+	if err != nil || len(data) < 2*size {
+		return Pair{Current: data}, err
+	}
+	return Pair{Current: data[:size], Previous: data[size:]}, nil
+}
+
+// ErrTwoSecrets means that the secret before the present one is still in the file.
+var ErrTwoSecrets = errors.New("the previous secret is still accepted")
+
+// Replace writes a new secret to a file, before the present one. It returns ErrTwoSecrets, and changes nothing, if there are two.
+func Replace(path string) error {
+	old, err := Secret(path)
+	if err != nil {
+		return err
+	}
+	if len(old) >= 2*size {
+		return ErrTwoSecrets
+	}
+	next := make([]byte, size, size+len(old))
+	if _, err := rand.Read(next); err != nil {
+		return fmt.Errorf("make a key: %w", err)
+	}
+	return durable.WriteFile(path, append(next, old...), 0o600)
+}
+
+// Forget removes the previous secret from a file.
+func Forget(path string) error {
+	p, err := ReadPair(path)
+	if err != nil || p.Previous == nil {
+		return err
+	}
+	return durable.WriteFile(path, p.Current, 0o600)
+}
+
 // Secret reads the secret in a file, or creates the file with 32 random bytes.
 func Secret(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
-	if err == nil && len(data) >= 32 {
+	if err == nil && len(data) >= size {
 		return data, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	data = make([]byte, 32)
+	data = make([]byte, size)
 	if _, err := rand.Read(data); err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}

@@ -41,7 +41,7 @@ func (s *Server) routes(pages http.Handler) (http.Handler, error) {
 	inbox.Received = s.handleDelivery
 	mux := http.NewServeMux()
 	if s.cfg.GitHub.Webhooks != config.WebhooksPoll {
-		hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Reveal(), inbox)
+		hook, err := handlers.Front(s.cfg.GitHub.WebhookSecret.Lines(), inbox)
 		if err != nil {
 			return nil, err
 		}

@@ -32,7 +32,7 @@ import (
 )
 
 // makeFleet creates the provider of VMs, the fleet, and the connections to VMs.
-func (s *Server) makeFleet(context.Context) error {
+func (s *Server) makeFleet(ctx context.Context) error {
 	signer, err := keyfile.SSH(filepath.Join(s.cfg.Data, "client_key"))
 	if err != nil {
 		return err
@@ -65,12 +65,12 @@ func (s *Server) makeFleet(context.Context) error {
 	}
 	s.fleet = fleet.New(s.opts.Hooks.provider(s.provider), cfg)
 	s.control = runnerctl.New(s.fleet, s.opts.BinDir)
-	return s.makeTether()
+	return s.makeTether(ctx)
 }
 
 // makeTether creates the server's end of the connections to VMs.
-func (s *Server) makeTether() error {
-	key, err := keyfile.Secret(filepath.Join(s.cfg.Data, "tether_key"))
+func (s *Server) makeTether(ctx context.Context) error {
+	key, err := s.tetherKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,8 @@ func (s *Server) makeTether() error {
 	internet := s.opts.Hooks.Internet
 	s.tether = tether.New(tether.Config{
 		Tasks:        s.store,
-		Key:          key,
+		Key:          key.Current,
+		PreviousKey:  key.Previous,
 		Gateway:      s.gateway,
 		Git:          git,
 		Callback:     s.makeCallbacks().Serve,
@@ -119,6 +120,29 @@ func (s *Server) makeTether() error {
 	})
 	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
 	return nil
+}
+
+// TetherKeyFile is the file, in the data folder, with the key of the tokens of VMs and runs.
+const TetherKeyFile = "tether_key"
+
+// tetherKey reads the key of the tokens of VMs and runs. The previous one is accepted while a run works that may have begun with it.
+func (s *Server) tetherKey(ctx context.Context) (keyfile.Pair, error) {
+	path := filepath.Join(s.cfg.Data, TetherKeyFile)
+	key, err := keyfile.ReadPair(path)
+	if err != nil || key.Previous == nil {
+		return key, err
+	}
+	tasks, err := s.store.TasksIn(ctx, slices.DeleteFunc(state.Phases(), state.Phase.Terminal)...)
+	if err != nil {
+		return key, err
+	}
+	working := slices.DeleteFunc(tasks, func(t *state.Task) bool { return t.Run == nil })
+	if len(working) > 0 {
+		s.opts.Log.Info().Int("runs", len(working)).Msg("the previous tether key is accepted, because runs work that may have begun with it")
+		return key, nil
+	}
+	key.Previous = nil
+	return key, keyfile.Forget(path)
 }
 
 // connection returns the connections to VMs.

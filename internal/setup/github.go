@@ -114,43 +114,22 @@ func (r *run) checkWebhook(ctx context.Context) error {
 		r.say("GitHub has sent no webhook yet. Comment on an issue of a repository with the App, and run `errand doctor`.\n")
 		return nil
 	}
-	if err := f.Redeliver(ctx, ping.ID); err != nil {
-		return fmt.Errorf("have GitHub repeat the webhook %q: %w", ping.Event, err)
-	}
-	return r.awaitRedelivery(ctx, f, *ping)
-}
-
-// awaitRedelivery waits for the result of a repeated webhook.
-func (r *run) awaitRedelivery(ctx context.Context, f *forge.Forge, first forge.Delivery) error {
 	wait, cancel := context.WithTimeout(ctx, deliveryWait)
 	defer cancel()
-	for range maxAnswerWaits {
-		if err := pause(wait, r.Poll); err != nil {
-			break
-		}
-		list, err := f.RecentDeliveries(wait)
-		if err != nil {
-			if wait.Err() != nil {
-				break
-			}
-			return err
-		}
-		for _, d := range list {
-			if d.GUID != first.GUID || d.ID == first.ID || d.At.Before(first.At) {
-				continue
-			}
-			if d.OK {
-				r.say("GitHub repeated the webhook %q, and it arrived.\n", d.Event)
-				return nil
-			}
-			return fmt.Errorf("GitHub repeated the webhook %q, but it failed: %s (status %d). `errand doctor -c %s` says how to correct this",
-				d.Event, d.Status, d.StatusCode, r.configFile())
-		}
-	}
-	if ctx.Err() != nil {
+	got, err := f.Repeat(wait, *ping, r.Poll)
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, forge.ErrNotRepeated):
+		return fmt.Errorf("GitHub did not repeat the webhook within %s; run errand setup again, or continue with --skip webhook", deliveryWait)
+	case err != nil:
+		return err
+	case !got.OK:
+		return fmt.Errorf("GitHub repeated the webhook %q, but it failed: %s (status %d). `errand doctor -c %s` says how to correct this",
+			got.Event, got.Status, got.StatusCode, r.configFile())
 	}
-	return fmt.Errorf("GitHub did not repeat the webhook within %s; run errand setup again, or continue with --skip webhook", deliveryWait)
+	r.say("GitHub repeated the webhook %q, and it arrived.\n", got.Event)
+	return nil
 }
 
 // serving reports whether errand answers at its address.

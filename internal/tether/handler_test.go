@@ -128,6 +128,7 @@ const (
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	plain := tether.New(tether.Config{Key: []byte("a secret of the deployment")})
+	before := tether.New(tether.Config{Key: []byte("the previous secret")})
 	runToken, vmToken := plain.RunToken(run), plain.VMToken(vm)
 	tests := map[string]struct {
 		headers    map[string]string
@@ -146,6 +147,10 @@ func TestTokens(t *testing.T) {
 		"an earlier run's":        {gatewaytest.Bearer(plain.RunToken("7-1-3")), nil, 401, 401},
 		"the model's own key":     {gatewaytest.Bearer(modelKey), nil, 401, 401},
 		"of another deployment":   {gatewaytest.Bearer(tether.New(tether.Config{Key: []byte("x")}).RunToken(run)), nil, 401, 401},
+		"of the previous key":     {gatewaytest.Bearer(before.RunToken(run)), nil, 200, 200},
+		"the VM's, of that key":   {basic(before.VMToken(vm)), nil, 401, 200},
+		"another run's, of it":    {gatewaytest.Bearer(before.RunToken("7-1-3")), nil, 401, 401},
+		"of an empty key":         {gatewaytest.Bearer(tether.New(tether.Config{}).RunToken(run)), nil, 401, 401},
 		"no run":                  {gatewaytest.Bearer(runToken), func(t *state.Task) { t.Run = nil }, 401, 401},
 		"no run, the VM's":        {gatewaytest.Bearer(vmToken), func(t *state.Task) { t.Run = nil }, 401, 200},
 		"a run on another VM":     {gatewaytest.Bearer(runToken), func(t *state.Task) { t.Run.VM = "errand-7-1-2" }, 401, 401},
@@ -161,7 +166,7 @@ func TestTokens(t *testing.T) {
 			if test.change != nil {
 				test.change(task)
 			}
-			w := newEnd(t, task, nil)
+			w := newEnd(t, task, func(c *configs) { c.PreviousKey = []byte("the previous secret") })
 			for _, try := range []struct {
 				method, path string
 				want         int

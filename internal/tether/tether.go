@@ -40,6 +40,8 @@ type Config struct {
 	Tasks Tasks
 	// Key is the secret of this deployment from which the tokens of VMs and runs are derived.
 	Key []byte
+	// PreviousKey is the key before Key: tokens derived from it are accepted. It is nil unless the key was replaced.
+	PreviousKey []byte
 	// Gateway answers calls of models.
 	Gateway *gateway.Gateway
 	// Git answers reads of repositories.

@@ -13,13 +13,19 @@ import (
 )
 
 // RunToken returns the token of a run. It is valid only in the connection of the run's own VM.
-func (h *Handler) RunToken(run string) string { return h.token("run", run) }
+func (h *Handler) RunToken(run string) string { return token(h.cfg.Key, "run", run) }
 
 // VMToken returns the token with which the runner itself reads the repository.
-func (h *Handler) VMToken(vm string) string { return h.token("vm", vm) }
+func (h *Handler) VMToken(vm string) string { return token(h.cfg.Key, "vm", vm) }
 
-func (h *Handler) token(kind, name string) string {
-	mac := hmac.New(sha256.New, h.cfg.Key)
+// isToken reports whether a request has the token of a run or VM, derived from the key or from the previous one.
+func (h *Handler) isToken(r *http.Request, kind, name string) bool {
+	given := requestToken(r)
+	return equal(given, token(h.cfg.Key, kind, name)) || h.cfg.PreviousKey != nil && equal(given, token(h.cfg.PreviousKey, kind, name))
+}
+
+func token(key []byte, kind, name string) string {
+	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(kind + "\x00" + name))
 	return "errand-" + hex.EncodeToString(mac.Sum(nil))
 }
@@ -50,10 +56,9 @@ func (h *Handler) authenticate(w http.ResponseWriter, r *http.Request, p Peer) *
 // authorized reports whether the request has the token of the VM or of its active run. Other hosts require the token of the run, so
 // that a leftover process on a VM, such as a daemon that pulls images, cannot reach them between runs.
 func (h *Handler) authorized(r *http.Request, t *state.Task, p Peer) bool {
-	token := requestToken(r)
-	ok := !egress.IsProxyRequest(r) && equal(token, h.VMToken(p.VM))
+	ok := !egress.IsProxyRequest(r) && h.isToken(r, "vm", p.VM)
 	if t.Run != nil && (t.Run.VM == p.VM || t.Run.State == state.RunLaunching) {
-		ok = ok || equal(token, h.RunToken(t.Run.ID))
+		ok = ok || h.isToken(r, "run", t.Run.ID)
 	}
 	return ok
 }
@@ -68,7 +73,7 @@ func (h *Handler) isActiveRun(r *http.Request, p Peer) bool {
 	if run.State != state.RunLaunching && (run.State != state.RunActive || run.VM != p.VM) {
 		return false
 	}
-	return equal(requestToken(r), h.RunToken(run.ID))
+	return h.isToken(r, "run", run.ID)
 }
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
