@@ -21,6 +21,7 @@ import (
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/web"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
@@ -47,7 +48,7 @@ func newClinic(t *testing.T, bin string) *clinic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: key, Record: t.TempDir()}); err != nil {
+	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: key, Pages: web.Handler, Record: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.github.Close() })

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +40,8 @@ func setupCommand(w world) *cobra.Command {
 			"checks. What exists is kept, so the command can be interrupted and repeated at any time. Questions, as keys of the file:\n\n" + questionList(),
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(c.Context())
+			// A further signal does not terminate the program: GitHub shows the App's private key only once, and setup stores it first.
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
 			return s.run(ctx, w)
 		},

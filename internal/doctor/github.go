@@ -37,6 +37,8 @@ type GitHubConfig struct {
 	// PublicURL is errand's own address for webhooks, without the path; empty if it is not configured.
 	PublicURL string
 	Assignee  string // trigger.assignee
+	// Events are those that the App has to send.
+	Events []string
 	// ReadsWebhooks is set if errand reads webhooks from GitHub's log, and GitHub cannot send them.
 	ReadsWebhooks bool
 	// Version is errand's own. It is compared with the latest release if ReleasesThere is set: errand's releases are on github.com.
@@ -152,7 +154,7 @@ func (c *githubCheck) grants(check, where string, in forge.Installation) {
 	problem := func(s Status, found, meaning string) {
 		c.add(Finding{Check: check, Status: s, Found: found, Meaning: meaning, Fix: "Open " + in.URL + ", grant it, and save."})
 	}
-	events := in.MissingEvents()
+	events := in.MissingEvents(c.Events)
 	if len(required) > 0 {
 		problem(Failed, fmt.Sprintf("Required permissions are missing in %s: %s.", where, strings.Join(required, "; ")), "errand starts no agent there.")
 	}
@@ -237,7 +239,7 @@ func (c *githubCheck) installations(ctx context.Context) {
 			c.grants("github.installations", "the installation on "+in.Account.Login, in)
 			c.rate(ctx, in)
 			left -= c.repositories(ctx, in, left)
-		case len(in.MissingPermissions())+len(in.MissingEvents()) > 0:
+		case len(in.MissingPermissions())+len(in.MissingEvents(c.Events)) > 0:
 			c.grants("github.installations", "the installation on "+in.Account.Login, in)
 		}
 	}

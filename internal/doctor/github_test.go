@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/manifest"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state"
 )
@@ -62,6 +64,19 @@ func granted() map[string]string {
 		all[p.Permission] = p.Level
 	}
 	return all
+}
+
+// TestMissingEventsAreThoseOfTheServer: only events that this GitHub knows can be missing.
+func TestMissingEventsAreThoseOfTheServer(t *testing.T) {
+	t.Parallel()
+	sent := slices.DeleteFunc(forge.Events(), func(e string) bool { return e == "sub_issues" || e == "issue_dependencies" })
+	for github, want := range map[string]bool{"https://github.com": true, "https://ghes.example": false} {
+		h := &hub{app: forge.App{ID: 7, Slug: "errand", Permissions: granted(), Events: sent}}
+		found := doctor.GitHubCheck(h, doctor.GitHubConfig{AppID: 7, Events: manifest.Events(github), Version: "devel", Now: time.Now})(t.Context())
+		if got := strings.Contains(fmt.Sprint(found), "events are missing"); got != want {
+			t.Errorf("%s: got a finding about events: %t, want %t: %v", github, got, want, found)
+		}
+	}
 }
 
 // TestAppCannotBeRead: if the App cannot be read, the finding has a meaning and a fix, for every kind of answer.

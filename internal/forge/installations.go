@@ -42,9 +42,9 @@ func (i Installation) MissingPermissions() []MissingPermission {
 	return list
 }
 
-// MissingEvents returns the events of app.yml that the installation does not send.
-func (i Installation) MissingEvents() []string {
-	return slices.DeleteFunc(Events(), func(e string) bool { return slices.Contains(i.Events, e) })
+// MissingEvents returns the wanted events that the installation does not send.
+func (i Installation) MissingEvents(wanted []string) []string {
+	return slices.DeleteFunc(slices.Clone(wanted), func(e string) bool { return slices.Contains(i.Events, e) })
 }
 
 // installationTTL is how long an installation is cached, unless a webhook reports a change. GitHub may send no webhook

@@ -88,10 +88,10 @@ func TestMissingPermissions(t *testing.T) {
 
 func TestMissingEvents(t *testing.T) {
 	t.Parallel()
-	if got := (forge.Installation{Events: append(forge.Events(), "star")}).MissingEvents(); len(got) > 0 {
+	if got := (forge.Installation{Events: append(forge.Events(), "star")}).MissingEvents(forge.Events()); len(got) > 0 {
 		t.Errorf("missing events %v, want none", got)
 	}
-	if diff := cmp.Diff([]string{"issues"}, (forge.Installation{Events: forge.Events()[1:]}).MissingEvents()); diff != "" {
+	if diff := cmp.Diff([]string{"issues"}, (forge.Installation{Events: forge.Events()[1:]}).MissingEvents(forge.Events())); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -3,25 +3,26 @@ package server
 import (
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/manifest"
 )
 
 // missingPermissions lists the permissions and events that the App's installations do not grant, as last read.
 func (s *Server) missingPermissions() []admin.Missing {
 	var list []admin.Missing
 	for _, in := range s.forge.CachedInstallations() {
-		list = append(list, missingOf(in, in.Account.Login)...)
+		list = append(list, s.missingOf(in, in.Account.Login)...)
 	}
 	return list
 }
 
-func missingOf(in forge.Installation, account string) []admin.Missing {
+func (s *Server) missingOf(in forge.Installation, account string) []admin.Missing {
 	var list []admin.Missing
 	for _, l := range in.MissingPermissions() {
 		list = append(list, admin.Missing{
 			Account: account, Permission: l.Permission, Needed: l.Level, Granted: l.Granted, Required: l.Required, For: l.For, URL: in.URL,
 		})
 	}
-	for _, event := range in.MissingEvents() {
+	for _, event := range in.MissingEvents(manifest.Events(s.cfg.GitHub.WithURLs().URL)) {
 		list = append(list, admin.Missing{Account: account, Event: event, For: "immediate notification; without it errand notices changes in a periodic sweep, or not at all", URL: in.URL})
 	}
 	return list
@@ -30,7 +31,7 @@ func missingOf(in forge.Installation, account string) []admin.Missing {
 // logMissingPermissions logs the permissions and events that the App does not request or its installations do not grant.
 func (s *Server) logMissingPermissions(me forge.App) {
 	list := s.missingPermissions()
-	if itself := missingOf(forge.Installation{Permissions: me.Permissions, Events: me.Events}, "the App's own settings"); len(itself) > 0 {
+	if itself := s.missingOf(forge.Installation{Permissions: me.Permissions, Events: me.Events}, "the App's own settings"); len(itself) > 0 {
 		list = append(itself, list...)
 	}
 	for _, m := range list {

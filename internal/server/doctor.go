@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/manifest"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
@@ -85,6 +86,7 @@ func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs) 
 		doctor.HostCheck(host),
 		doctor.GitHubCheck(s.forge, doctor.GitHubConfig{
 			API: g.APIURL, AppID: g.AppID, AppURL: appPages(g.URL), PublicURL: s.cfg.PublicURL, Assignee: s.cfg.Trigger.Assignee, Now: s.opts.Now,
+			Events:        manifest.Events(g.URL),
 			ReadsWebhooks: s.readWebhooks() != 0,
 			Version:       s.opts.Version, ReleasesThere: strings.TrimSuffix(g.URL, "/") == publicGitHub,
 		}),

@@ -116,7 +116,8 @@ func (r *run) fallback(q Question) string {
 	return q.Default
 }
 
-// checkAnswers checks the answers of the file, and without a terminal also that none is missing.
+// checkAnswers checks the answers of the file, and without a terminal also that none is missing. In a terminal, earlier answers that are
+// not valid any more are asked again.
 func (r *run) checkAnswers() error {
 	var problems []string
 	for _, q := range Questions() {
@@ -128,6 +129,11 @@ func (r *run) checkAnswers() error {
 			continue
 		}
 		if err := q.validate(r, value); err != nil && q.applies(r) {
+			if _, given := r.given[q.Key]; !given && r.terminal.interactive {
+				r.say("The earlier answer %q for %s is not valid any more (%v); it is asked again.\n", value, q.Key, err)
+				delete(r.progress.Answers, q.Key)
+				continue
+			}
 			problems = append(problems, fmt.Sprintf("%s: %v", q.Key, err))
 		}
 	}

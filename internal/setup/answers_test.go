@@ -212,6 +212,30 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// TestInvalidEarlierAnswer: an earlier answer that is not valid any more is asked again in a terminal, and reported without one.
+func TestInvalidEarlierAnswer(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(o.dir, "setup.json"), []byte(`{"answers": {"agent": "nonsense"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.run(); err == nil || !strings.Contains(err.Error(), "agent: ") || !strings.Contains(err.Error(), "--answers") {
+		t.Errorf("without a terminal: %v", err)
+	}
+	o.env.Interactive, o.env.In = true, strings.NewReader(strings.Repeat("\n", 100)) // defaults
+	o.opts.Skip = []string{"installation", "webhook", "repositories", "service"}
+	if err := o.run(); err != nil {
+		t.Errorf("in a terminal: %v", err)
+	}
+	o.wantOutput(`The earlier answer "nonsense" for agent is not valid any more`)
+	if got := o.read("setup.json"); strings.Contains(got, "nonsense") {
+		t.Errorf("the new answer is not stored: %s", got)
+	}
+}
+
 // TestWrongModelKey checks that a refused key can be corrected in the file that was named.
 func TestWrongModelKey(t *testing.T) {
 	t.Parallel()
