@@ -128,7 +128,7 @@ func actOn(ctx context.Context, cfg config.Config, verb state.Verb, args, task s
 		return "", err
 	case a.status == http.StatusOK:
 		return a.text(), nil
-	case a.status == http.StatusConflict, a.status == http.StatusBadGateway, a.status == http.StatusNotFound && strings.HasPrefix(a.text(), "errand has no task"):
+	case a.status == http.StatusConflict, a.status == http.StatusBadGateway, a.status == http.StatusNotFound && strings.HasPrefix(a.text(), noTask):
 		return "", refusedError(a.text())
 	}
 	return "", a.unexpected()
@@ -167,19 +167,12 @@ func auditCommand(w world) *cobra.Command {
 }
 
 func audit(ctx context.Context, w world, cfg config.Config, query string, asJSON bool) error {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	a, err := ask(ctx, cfg, http.MethodGet, "/audit.json"+query)
-	switch {
-	case errors.Is(err, errNotRunning):
-		return fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
-	case err != nil:
+	body, err := getJSON(ctx, cfg, "/audit.json"+query)
+	if err != nil {
 		return err
-	case a.status != http.StatusOK:
-		return a.unexpected()
-	case asJSON:
-		_, err = w.out.Write(a.body)
-		return err
+	}
+	if asJSON {
+		return printJSON(w.out, body)
 	}
 	var log struct {
 		Actions []struct {
@@ -188,7 +181,7 @@ func audit(ctx context.Context, w world, cfg config.Config, query string, asJSON
 			Refused                            bool
 		}
 	}
-	if err := json.Unmarshal(a.body, &log); err != nil {
+	if err := json.Unmarshal(body, &log); err != nil {
 		return fmt.Errorf("read errand's answer: %w", err)
 	}
 	var s strings.Builder

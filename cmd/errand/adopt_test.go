@@ -40,7 +40,7 @@ func TestAdopt(t *testing.T) {
 		"a refusal":       {args: []string{"acme/shop#5", "acme/shop#6", "acme/shop#4"}, code: exitFailed, out: "started: acme/shop#4", err: "acme/shop#5: not started: acme/shop#5 is closed\nacme/shop#6: not started: try again\nerrand: 2 of 3 issues"},
 		"own address":     {admin: "admin", listen: "127.0.0.1:1", args: []string{"acme/shop#4"}, out: "started: "},
 		"another version": {args: []string{"acme/shop#9"}, code: exitFailed, err: "answered 404"},
-		"wrong token":     {token: "another-token-for-tests", args: []string{"acme/shop#4"}, code: exitFailed, err: "answered 401 Unauthorized: wrong token"},
+		"wrong token":     {token: "another-token-for-tests", args: []string{"acme/shop#4"}, code: exitFailed, err: "the token is wrong (401)\nadmin.token has to be"},
 		"not running":     {listen: strings.TrimPrefix(gone.URL, "http://"), args: []string{"acme/shop#4"}, code: exitFailed, err: "Start it with `errand serve`"},
 		"no issue":        {code: exitUsage, err: "adopt takes issues, as OWNER/REPO#N"},
 		"no number":       {args: []string{"acme/shop#4", "acme/shop"}, code: exitUsage, err: `but got "acme/shop"`},

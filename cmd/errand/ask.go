@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/config"
 )
@@ -28,14 +29,25 @@ type answer struct {
 	address string
 	status  int
 	body    []byte
+	token   bool // a token was sent
 }
 
 // text returns the answer without surrounding white space.
 func (a answer) text() string { return strings.TrimSpace(string(a.body)) }
 
+// errWrongToken means that errand did not accept the token, or that none was sent.
+var errWrongToken = errors.New("errand refuses the request")
+
 // unexpected returns the error for an answer that the command does not expect, with the beginning of its text: perhaps it is
 // another program's page.
 func (a answer) unexpected() error {
+	switch {
+	case (a.status == http.StatusUnauthorized || a.status == http.StatusTooManyRequests) && a.token:
+		return fmt.Errorf("%w at %s: the token is wrong (%d)\nadmin.token has to be the one with which errand was started: use its configuration with -c, or restart errand if the token has changed since",
+			errWrongToken, a.address, a.status)
+	case a.status == http.StatusUnauthorized:
+		return fmt.Errorf("%w at %s: it requires a token (401)\nSet admin.token in the configuration to the one with which errand was started", errWrongToken, a.address)
+	}
 	text := []rune(oneLine(a.text()))
 	if len(text) > maxQuoted {
 		text = append(text[:maxQuoted], '…')
@@ -58,6 +70,30 @@ func ask(ctx context.Context, cfg config.Config, method, path string) (answer, e
 	return request(ctx, cfg, method, path, nil)
 }
 
+// readTimeout is the timeout of one request that reads.
+const readTimeout = 30 * time.Second
+
+// getJSON returns errand's answer to a GET request if it is one with the status 200. Its errors say what to do.
+func getJSON(ctx context.Context, cfg config.Config, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	a, err := ask(ctx, cfg, http.MethodGet, path)
+	switch {
+	case errors.Is(err, errNotRunning):
+		return nil, fmt.Errorf("%w\nStart it with `errand serve`, use its configuration with -c, or run `errand doctor`", err)
+	case err != nil:
+		return nil, err
+	case a.status == http.StatusNotFound && strings.HasPrefix(a.text(), noTask):
+		return nil, errors.New(oneLine(a.text()) + "\n`errand tasks --all` lists the tasks")
+	case a.status != http.StatusOK:
+		return nil, a.unexpected()
+	}
+	return a.body, nil
+}
+
+// noTask begins errand's answer about a task that does not exist.
+const noTask = "errand has no task"
+
 // send is like ask for a request that posts a form.
 func send(ctx context.Context, cfg config.Config, path string, form url.Values) (answer, error) {
 	return request(ctx, cfg, http.MethodPost, path, form)
@@ -75,6 +111,7 @@ func request(ctx context.Context, cfg config.Config, method, path string, form u
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if token := cfg.Admin.Token.Reveal(); token != "" {
+		a.token = true
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := direct.Do(r)
@@ -83,8 +120,11 @@ func request(ctx context.Context, cfg config.Config, method, path string, form u
 	}
 	defer func() { _ = resp.Body.Close() }()
 	a.status = resp.StatusCode
-	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
+	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1)); err != nil {
 		return a, unanswered(method, a.address, err)
+	}
+	if len(a.body) > maxAnswer {
+		return a, fmt.Errorf("errand at %s answered with more than %d MiB, which is not read; is this errand?", a.address, maxAnswer>>20)
 	}
 	return a, nil
 }

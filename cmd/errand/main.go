@@ -4,11 +4,11 @@
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
 //	errand check-config -c config.yml   check a configuration
 //	errand doctor -c config.yml         find out what does not work
-//	errand status -c config.yml         list the open tasks
+//	errand status -c config.yml         show the open tasks, costs and problems
+//	errand task OWNER/REPO#N            show one task; tasks lists them
 //	errand logs OWNER/REPO#N            show the transcripts of an issue's task
 //	errand cancel OWNER/REPO#N          end a task; also stop, retry, restart and budget
-//	errand bake GROUP -c config.yml     bake a base image for VMs
-//	errand reap -c config.yml           delete orphaned cloud resources
+//	errand bake GROUP -c config.yml     bake a base image; reap deletes orphaned cloud resources
 //
 // `errand help` lists the others. The exit code is 0 for success, 1 for a failure, and 2 for wrong usage.
 //
@@ -72,7 +72,7 @@ func run(ctx context.Context, w world) int {
 		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	root.AddCommand(actionCommands(w)...)
-	root.AddCommand(auditCommand(w), rotateCommand(w))
+	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w))
 	err := root.ExecuteContext(ctx)
 	var usage errUsage
 	switch {

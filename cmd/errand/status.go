@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
 	"github.com/errand-bot/errand/internal/words"
-	"github.com/errand-bot/errand/state"
 )
 
 // statusFlags are the flags of status.
@@ -29,9 +27,8 @@ type statusFlags struct {
 }
 
 const (
-	statusTimeout = 30 * time.Second
-	watchEvery    = 5 * time.Second
-	maxTasks      = 500 // that are listed
+	watchEvery = 5 * time.Second
+	maxTasks   = 500 // that are listed
 )
 
 // statusCommand lists the open tasks.
@@ -62,15 +59,14 @@ func statusCommand(w world) *cobra.Command {
 
 func (f statusFlags) run(ctx context.Context, w world, cfg config.Config) error {
 	for first := true; ; first = false {
-		body, err := readStatus(ctx, cfg)
+		body, err := getJSON(ctx, cfg, fmt.Sprintf("/status.json?offset=0&limit=%d", maxTasks))
 		switch {
 		case ctx.Err() != nil && f.watch:
 			return nil // Ctrl-C
 		case err != nil && first:
 			return err
 		case f.asJSON:
-			_, err = w.out.Write(body)
-			return err
+			return printJSON(w.out, body)
 		}
 		var b board
 		if err == nil {
@@ -105,22 +101,6 @@ func (c clearing) Write(p []byte) (int, error) {
 	return c.Writer.Write(p)
 }
 
-// readStatus returns the board of the running errand as JSON.
-func readStatus(ctx context.Context, cfg config.Config) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
-	defer cancel()
-	a, err := ask(ctx, cfg, http.MethodGet, fmt.Sprintf("/status.json?offset=0&limit=%d", maxTasks))
-	switch {
-	case errors.Is(err, errNotRunning):
-		return nil, fmt.Errorf("%w\nStart it with `errand serve`, use its configuration with -c, or run `errand doctor`", err)
-	case err != nil:
-		return nil, err
-	case a.status != http.StatusOK:
-		return nil, a.unexpected()
-	}
-	return a.body, nil
-}
-
 // board is the part of status.json that is printed.
 type board struct {
 	Version string
@@ -131,15 +111,7 @@ type board struct {
 		DayCap     float64 `json:"day_cap"`
 		MonthCap   float64 `json:"month_cap"`
 	}
-	Tasks []struct {
-		Repo  string
-		Issue int
-		Phase state.Phase
-		Since time.Time
-		Next  string
-		Money struct{ Words string }
-		Wait  *struct{ Kind state.WaitKind } `json:"waiting"`
-	}
+	Tasks          []card
 	Open           int
 	Poison         []json.RawMessage
 	Missing        []json.RawMessage `json:"app_missing"`
@@ -174,8 +146,8 @@ func (b board) write(w io.Writer) error {
 		_, _ = fmt.Fprintln(t, "TASK\tPHASE\tFOR\tSPENT\tNEXT") // a strings.Builder has no errors
 		for _, c := range b.Tasks {
 			phase := words.Phase(c.Phase)
-			if c.Wait != nil {
-				phase += ", waiting for " + words.Wait(c.Wait.Kind)
+			if c.Waiting != nil {
+				phase += ", waiting for " + words.Wait(c.Waiting.Kind)
 			}
 			_, _ = fmt.Fprintf(t, "%s#%d\t%s\t%s\t%s\t%s\n", c.Repo, c.Issue, phase, words.Span(b.At.Sub(c.Since)), c.Money.Words, oneLine(c.Next))
 		}
@@ -185,6 +157,12 @@ func (b board) write(w io.Writer) error {
 		}
 	}
 	_, err := io.WriteString(w, logview.Plain(s.String()))
+	return err
+}
+
+// printJSON prints JSON without characters that a terminal interprets.
+func printJSON(w io.Writer, data []byte) error {
+	_, err := w.Write(logview.PlainJSON(data))
 	return err
 }
 

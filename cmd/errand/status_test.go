@@ -83,7 +83,7 @@ acme/web#12  implementing, waiting for a VM  1 h 00 min  $0.00  2nd in the queue
 		"own address":   {args: []string{"-c", file("127.0.0.1:1", ", listen: '"+works+"'")}, out: table},
 		"JSON":          {args: []string{"-c", file(works, ""), "--json"}, out: sampleBoard},
 		"not running":   {args: []string{"-c", file("127.0.0.1:1", "")}, code: exitFailed, err: "Start it with `errand serve`, use its configuration with -c, or run `errand doctor`"},
-		"wrong token":   {args: []string{"-c", file(works, "")}, env: map[string]string{"ERRAND_ADMIN_TOKEN": "another-token-for-tests"}, code: exitFailed, err: "answered 401 Unauthorized"},
+		"wrong token":   {args: []string{"-c", file(works, "")}, env: map[string]string{"ERRAND_ADMIN_TOKEN": "another-token-for-tests"}, code: exitFailed, err: "the token is wrong (401)\nadmin.token has to be"},
 		"both flags":    {args: []string{"--json", "--watch"}, code: exitUsage, err: "--json cannot be used with --watch"},
 		"no such file":  {args: []string{"-c", "none.yml"}, code: exitFailed, err: "open none.yml"},
 		"with argument": {args: []string{"acme/shop#3"}, code: exitUsage, err: "status takes no arguments"},

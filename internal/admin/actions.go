@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -228,12 +227,7 @@ func (p *pages) audit(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, fmt.Errorf("read the audit log: %w", err))
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(map[string]any{"actions": append([]store.Action{}, list...)}); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("failed to write the audit log")
-	}
+	p.json(w, r, map[string]any{"actions": append([]store.Action{}, list...)})
 }
 
 // audited stores an action that was not stored with its effect in the audit log.

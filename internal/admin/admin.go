@@ -193,6 +193,7 @@ func (p *pages) routes(metrics http.Handler) http.Handler {
 	mux.HandleFunc("GET /status.json", p.boardJSON)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}", p.task)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/summary.json", p.summary)
+	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/task.json", p.taskJSON)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}", p.run)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/raw", p.raw)
 	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}", p.record)
@@ -244,4 +245,16 @@ func (p *pages) problem(w http.ResponseWriter, r *http.Request, status int, word
 		return
 	}
 	p.show(w, r, status, "problem", page{Title: fmt.Sprintf("%d %s", status, http.StatusText(status)), Data: words})
+}
+
+// doctor answers with the report of `errand doctor`, as JSON. It asks GitHub, the VM provider and the models' providers, so only one
+// report is made at a time.
+func (p *pages) doctor(w http.ResponseWriter, r *http.Request) {
+	select {
+	case p.examining <- struct{}{}:
+		defer func() { <-p.examining }()
+	case <-r.Context().Done():
+		return
+	}
+	p.json(w, r, p.cfg.Doctor(r.Context()))
 }

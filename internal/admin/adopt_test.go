@@ -103,7 +103,7 @@ func TestDoctor(t *testing.T) {
 			resp := do(t, http.MethodGet, url+"/doctor.json", "", map[string]string{"Authorization": "Bearer " + token})
 			defer func() { _ = resp.Body.Close() }()
 			body, err := io.ReadAll(resp.Body)
-			if err != nil || resp.StatusCode != http.StatusOK || string(body) != `{"found":"nothing"}`+"\n" {
+			if err != nil || resp.StatusCode != http.StatusOK || string(body) != "{\n  \"found\": \"nothing\"\n}\n" {
 				return fmt.Errorf("got status %d, %q, %v", resp.StatusCode, body, err)
 			}
 			return nil

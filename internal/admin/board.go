@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -32,7 +31,8 @@ type board struct {
 	Phases []phaseCount `json:"phases"`
 	// Tasks are the open tasks, in the order of their phases, the longest in a phase first.
 	Tasks []*card `json:"tasks"`
-	// Open is the total number of open tasks. In status.json Tasks is one page of them, starting at Offset.
+	// Open is the total number of open tasks. In status.json Tasks is one page of them, starting at Offset. With ?repo=OWNER/NAME
+	// Tasks, Open and Ended are those of one repository.
 	Open   int `json:"open"`
 	Offset int `json:"offset"`
 	// Ended are the most recently ended tasks, newest first, at most 100.
@@ -242,10 +242,5 @@ func (p *pages) boardJSON(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(b); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("failed to write status.json")
-	}
+	p.json(w, r, b)
 }

@@ -22,6 +22,7 @@ type card struct {
 	Since time.Time   `json:"since"` // start of the phase
 	// Next describes in a sentence the next step, or who must act.
 	Next    string      `json:"next"`
+	Awaits  string      `json:"awaits,omitempty"` // what it waits for, in two or three words: "an approval", "a VM"
 	Begun   time.Time   `json:"begun"`
 	Round   int         `json:"round,omitempty"`
 	Waiting *waitCard   `json:"waiting,omitempty"`
@@ -105,7 +106,7 @@ type endingCard struct {
 func newCard(t *state.Task) card {
 	c := card{
 		Task: t.Key.String(), Repo: t.Repo.FullName(), Issue: t.Key.Issue, Title: transcript.Cut(t.Frozen.Title).Text,
-		Page: taskPath(t), URL: issueURL(t), Phase: t.Phase, Since: t.Since, Next: nextStep(t), Begun: t.Trigger.At, Round: t.Round,
+		Page: taskPath(t), URL: issueURL(t), Phase: t.Phase, Since: t.Since, Next: nextStep(t), Awaits: awaits(t), Begun: t.Trigger.At, Round: t.Round,
 		Runs: len(t.Runs), Branch: t.Branch.Name, heldUp: t.IsHeldUp(),
 		Money: moneyCard{
 			Spent:        float64(t.Money.MicroUSD) / 1e6,

@@ -74,3 +74,33 @@ func nextApproval(p *state.Plan) string {
 	}
 	return fmt.Sprintf("Revision %d waits for a 👍 from somebody with write access.", p.Revision)
 }
+
+// awaits names what the task waits for, in two or three words; empty if it continues without people. nextStep has the sentence.
+func awaits(t *state.Task) string {
+	switch t.Awaited() {
+	case state.AwaitedCondition:
+		if t.Waiting.Place > 0 {
+			return fmt.Sprintf("%s (%s in the queue)", words.Wait(t.Waiting.Kind), words.Ordinal(t.Waiting.Place))
+		}
+		return words.Wait(t.Waiting.Kind)
+	case state.AwaitedRevision:
+		return "a new revision"
+	case state.AwaitedApproval:
+		return "an approval"
+	case state.AwaitedAnswer:
+		return "an answer"
+	case state.AwaitedComment:
+		return "a comment"
+	case state.AwaitedMerge:
+		return "a merge"
+	case state.AwaitedReview:
+		return "a review"
+	case state.AwaitedReopening:
+		return "reopening or retry"
+	case state.AwaitedBudget:
+		return "a higher cap"
+	case state.AwaitedRestart, state.AwaitedRetry:
+		return "a retry"
+	}
+	return ""
+}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
@@ -34,8 +35,13 @@ const (
 	maxPage     = 5000
 )
 
-// page reduces the tasks to those that a query requests with ?offset=N&limit=N.
+// page reduces the tasks to those that a query requests with ?repo=OWNER/NAME&offset=N&limit=N.
 func (b *board) page(q url.Values) error {
+	if repo := q.Get("repo"); repo != "" {
+		b.Tasks = slices.DeleteFunc(b.Tasks, func(c *card) bool { return !strings.EqualFold(c.Repo, repo) })
+		b.Ended = slices.DeleteFunc(b.Ended, func(c card) bool { return !strings.EqualFold(c.Repo, repo) })
+		b.Open = len(b.Tasks)
+	}
 	limit := defaultPage
 	for name, into := range map[string]*int{"offset": &b.Offset, "limit": &limit} {
 		text := q.Get(name)

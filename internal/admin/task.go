@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -96,22 +95,6 @@ func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.show(w, r, http.StatusOK, "task", page{Title: fmt.Sprintf("%s#%d", v.Card.Repo, v.Card.Issue), Data: v})
-}
-
-// summary serves the task's summary as JSON.
-func (p *pages) summary(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
-	defer cancel()
-	t := p.taskOf(w, r.WithContext(ctx))
-	if t == nil {
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(t.Summary()); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("failed to write a task's summary")
-	}
 }
 
 func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) {

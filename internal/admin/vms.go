@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -236,10 +235,5 @@ func (p *pages) vmsJSON(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, fmt.Errorf("read the VMs: %w", err))
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(b); err != nil && r.Context().Err() == nil {
-		p.cfg.Log.Warn().Err(err).Msg("failed to write vms.json")
-	}
+	p.json(w, r, b)
 }

@@ -3,6 +3,7 @@ package logview
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -282,6 +284,33 @@ func TestWordsAreAttributed(t *testing.T) {
 			if !strings.Contains(got, words) {
 				t.Errorf("run %d lacks %q: %s", i, words, got)
 			}
+		}
+	}
+}
+
+// TestTerminalsAreNotControlled: no text of a transcript, as text or as JSON, contains a character that a terminal interprets, and JSON keeps
+// its value.
+func TestTerminalsAreNotControlled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	evil := "a\x1b]0;title\x07\x1b[2J\u009b31m\x7f\r\u202eb\u2066c\u200f\x00"
+	write(t, dir, "7-1-1", "acme/shop#1", noon, said(noon, runlog.KindText, evil),
+		runlog.Entry{Events: []runlog.Event{{Seq: 2, Time: noon, Kind: runlog.KindToolUse, ToolName: evil, Input: `{"command":"x` + "\u009b" + `"}`}}},
+		runlog.Entry{End: &runlog.End{Ended: noon, Class: runlog.ClassSuccess, Cause: runlog.CauseExited, ProgramError: evil}})
+	for _, events := range []bool{false, true} {
+		var out bytes.Buffer
+		if err := Show(t.Context(), &out, Query{Dir: dir, Task: "acme/shop#1", Events: events}); err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && (isControl(r) || unicode.Is(unicode.Bidi_Control, r)) }); i >= 0 {
+			t.Errorf("events %v: %q has a control character at %d", events, out.String(), i)
+		}
+		if !events {
+			continue
+		}
+		var first struct{ Text string }
+		if line, _, _ := strings.Cut(out.String(), "\n"); json.Unmarshal([]byte(line), &first) != nil || first.Text != evil {
+			t.Errorf("JSON has changed the text to %q", first.Text)
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package logview
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/errand-bot/errand/internal/runlog"
 )
@@ -51,7 +53,7 @@ func (v *view) printEnd(f *file, e runlog.End) error {
 	if err != nil {
 		return fmt.Errorf("print an end: %w", err)
 	}
-	_, err = fmt.Fprintf(v.out, "%s\n", data)
+	_, err = fmt.Fprintf(v.out, "%s\n", PlainJSON(data))
 	return err
 }
 
@@ -75,7 +77,7 @@ func (v *view) printEvent(f *file, ev runlog.Event) error {
 		if err != nil {
 			return fmt.Errorf("print an event: %w", err)
 		}
-		_, err = fmt.Fprintf(v.out, "%s\n", data)
+		_, err = fmt.Fprintf(v.out, "%s\n", PlainJSON(data))
 		return err
 	}
 	text := ev.Text
@@ -133,12 +135,37 @@ func (v *view) print(at time.Time, run int, format string, args ...any) error {
 	return err
 }
 
-// Plain removes control characters, which a terminal would interpret.
+// Plain removes control characters, which a terminal would interpret, and those that change the direction of the text after them.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || r >= ' ' && r != 0x7f && (r < 0x80 || r > 0x9f) {
+		if r == '\n' || r == '\t' || !isControl(r) && !unicode.Is(unicode.Bidi_Control, r) {
 			return r
 		}
 		return -1
 	}, s)
+}
+
+// isControl reports whether a character is a control character: in C0, in C1, or DEL.
+func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r <= 0x9f }
+
+// PlainJSON escapes the characters in strings that Plain removes, as far as JSON's encoder leaves them as they are: the value is the same,
+// but a terminal interprets none of them.
+func PlainJSON(data []byte) []byte {
+	if !bytes.ContainsFunc(data, isEscapedInJSON) {
+		return data
+	}
+	var b bytes.Buffer
+	for _, r := range string(data) {
+		if isEscapedInJSON(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.Bytes()
+}
+
+// isEscapedInJSON reports whether PlainJSON escapes a character. All of these occur in strings only, and all have four digits.
+func isEscapedInJSON(r rune) bool {
+	return r >= 0x7f && r <= 0x9f || unicode.Is(unicode.Bidi_Control, r)
 }
