@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
 	"github.com/errand-bot/errand/internal/words"
@@ -23,7 +23,6 @@ type statusFlags struct {
 	path   string
 	asJSON bool
 	watch  bool
-	every  time.Duration // between two reports of watch
 }
 
 const (
@@ -33,7 +32,7 @@ const (
 
 // statusCommand lists the open tasks.
 func statusCommand(w world) *cobra.Command {
-	f := statusFlags{every: watchEvery}
+	var f statusFlags
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "List the open tasks, the costs and the problems of the running errand",
@@ -53,52 +52,30 @@ func statusCommand(w world) *cobra.Command {
 	}
 	configFlag(c, &f.path)
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON: the data of the page /status, with at most 500 open tasks")
-	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again every five seconds until Ctrl-C, also while errand restarts")
+	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again every five seconds until Ctrl-C, also while errand restarts; without a terminal only after a change")
 	return c
 }
 
+// boardPath is the path of the report.
+var boardPath = fmt.Sprintf("/status.json?offset=0&limit=%d", maxTasks)
+
 func (f statusFlags) run(ctx context.Context, w world, cfg config.Config) error {
-	for first := true; ; first = false {
-		body, err := getJSON(ctx, cfg, fmt.Sprintf("/status.json?offset=0&limit=%d", maxTasks))
-		switch {
-		case ctx.Err() != nil && f.watch:
-			return nil // Ctrl-C
-		case err != nil && first:
-			return err
-		case f.asJSON:
-			return printJSON(w.out, body)
-		}
-		var b board
-		if err == nil {
-			if err = json.Unmarshal(body, &b); err != nil {
-				err = fmt.Errorf("read errand's answer: %w", err)
-			}
-		}
-		switch {
-		case err == nil && f.watch:
-			err = b.write(clearing{w.out})
-		case err == nil:
-			return b.write(w.out)
-		case !first: // errand may be restarting
-			_, err = fmt.Fprintf(w.out, "\n%s\nTrying again.\n", oneLine(err.Error()))
-		}
+	if f.watch {
+		return (&watcher{out: w.out, size: terminalSize(w.out), every: watchEvery}).watch(ctx, cfg)
+	}
+	if f.asJSON {
+		body, err := getJSON(ctx, cfg, boardPath)
 		if err != nil {
 			return err
 		}
-		if clock.Sleep(ctx, f.every) != nil {
-			return nil // Ctrl-C
-		}
+		return printJSON(w.out, body)
 	}
-}
-
-// clearing writes to a terminal whose screen is cleared first.
-type clearing struct{ io.Writer }
-
-func (c clearing) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(c.Writer, "\x1b[H\x1b[2J"); err != nil {
-		return 0, err
+	b, err := readBoard(ctx, cfg)
+	if err != nil {
+		return err
 	}
-	return c.Writer.Write(p)
+	_, err = io.WriteString(w.out, b.text(0))
+	return err
 }
 
 // board is the part of status.json that is printed.
@@ -119,8 +96,12 @@ type board struct {
 	Trouble        []json.RawMessage `json:"model_trouble"`
 }
 
-// write writes the board for people. Texts of issues are cleaned, so that they cannot control the terminal.
-func (b board) write(w io.Writer) error {
+// narrow is the width of a terminal, in characters, below which the tasks have what they wait for instead of the next step.
+const narrow = 110
+
+// text returns the board for people, for a terminal with so many columns, or 0 for any width. Texts of issues are cleaned, so that they
+// cannot control the terminal.
+func (b board) text(columns int) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "errand %s at %s: %s", b.Version, b.At.UTC().Format("15:04:05 MST"), words.Many(b.Open, "open task"))
 	if m := b.Money; m != nil {
@@ -142,22 +123,34 @@ func (b board) write(w io.Writer) error {
 	}
 	if len(b.Tasks) > 0 {
 		s.WriteByte('\n')
-		t := tabwriter.NewWriter(&s, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(t, "TASK\tPHASE\tFOR\tSPENT\tNEXT") // a strings.Builder has no errors
-		for _, c := range b.Tasks {
-			phase := words.Phase(c.Phase)
-			if c.Waiting != nil {
-				phase += ", waiting for " + words.Wait(c.Waiting.Kind)
-			}
-			_, _ = fmt.Fprintf(t, "%s#%d\t%s\t%s\t%s\t%s\n", c.Repo, c.Issue, phase, words.Span(b.At.Sub(c.Since)), c.Money.Words, oneLine(c.Next))
-		}
-		_ = t.Flush()
+		b.writeTasks(&s, columns > 0 && columns < narrow)
 		if more := b.Open - len(b.Tasks); more > 0 {
 			fmt.Fprintf(&s, "… and %d more\n", more)
 		}
 	}
-	_, err := io.WriteString(w, logview.Plain(s.String()))
-	return err
+	return logview.Plain(s.String())
+}
+
+// writeTasks writes the table of tasks.
+func (b board) writeTasks(s *strings.Builder, isNarrow bool) {
+	t := tabwriter.NewWriter(s, 0, 0, 2, ' ', 0) // a strings.Builder has no errors
+	if isNarrow {
+		_, _ = fmt.Fprintln(t, "TASK\tPHASE\tWAITING FOR\tFOR\tSPENT")
+	} else {
+		_, _ = fmt.Fprintln(t, "TASK\tPHASE\tFOR\tSPENT\tNEXT")
+	}
+	for _, c := range b.Tasks {
+		phase, since := words.Phase(c.Phase), words.Span(b.At.Sub(c.Since))
+		if isNarrow {
+			_, _ = fmt.Fprintf(t, "%s#%d\t%s\t%s\t%s\t%s\n", c.Repo, c.Issue, phase, cmp.Or(c.Awaits, "–"), since, c.Money.Words)
+			continue
+		}
+		if c.Waiting != nil {
+			phase += ", waiting for " + words.Wait(c.Waiting.Kind)
+		}
+		_, _ = fmt.Fprintf(t, "%s#%d\t%s\t%s\t%s\t%s\n", c.Repo, c.Issue, phase, since, c.Money.Words, oneLine(c.Next))
+	}
+	_ = t.Flush()
 }
 
 // printJSON prints JSON without characters that a terminal interprets.

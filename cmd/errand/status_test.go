@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/errand-bot/errand/internal/config"
 )
@@ -103,53 +99,3 @@ acme/web#12  implementing, waiting for a VM  1 h 00 min  $0.00  2nd in the queue
 		})
 	}
 }
-
-func TestStatusWatch(t *testing.T) {
-	t.Parallel()
-	answers := 0
-	cfg := loaded(t, statusConfig(t, boardServer(t), ""))
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	out := writer(func(p []byte) (int, error) {
-		if bytes.Contains(p, []byte("TASK")) {
-			if answers++; answers == 3 {
-				stop() // Ctrl-C
-			}
-		}
-		return len(p), nil
-	})
-	if err := (statusFlags{watch: true, every: time.Millisecond}).run(ctx, world{out: out}, cfg); err != nil || answers != 3 {
-		t.Errorf("got %d reports and %v", answers, err)
-	}
-}
-
-func TestStatusWatchDuringRestart(t *testing.T) {
-	t.Parallel()
-	var requests atomic.Int32
-	restarting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if requests.Add(1) == 2 {
-			panic(http.ErrAbortHandler)
-		}
-		_, _ = w.Write([]byte(strings.ReplaceAll(sampleBoard, "acme/web", `acme/\u001b[2Jweb`)))
-	}))
-	t.Cleanup(restarting.Close)
-	cfg := loaded(t, statusConfig(t, strings.TrimPrefix(restarting.URL, "http://"), ""))
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var shown bytes.Buffer
-	out := writer(func(p []byte) (int, error) {
-		if requests.Load() == 3 && bytes.Contains(p, []byte("TASK")) {
-			stop() // Ctrl-C
-		}
-		return shown.Write(p)
-	})
-	err := statusFlags{watch: true, every: time.Millisecond}.run(ctx, world{out: out}, cfg)
-	if err != nil || requests.Load() != 3 || !strings.Contains(shown.String(), "Trying again.") || strings.Count(shown.String(), "\x1b") != 4 {
-		t.Errorf("got %d requests, %v and %q", requests.Load(), err, shown.String())
-	}
-}
-
-// writer is a function as an io.Writer.
-type writer func([]byte) (int, error)
-
-func (w writer) Write(p []byte) (int, error) { return w(p) }
