@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"time"
 
@@ -31,7 +32,7 @@ func logsCommand(w world) *cobra.Command {
 		Use:   "logs OWNER/REPO#N",
 		Short: "Show the transcripts of an issue's task",
 		Long: "Show the transcripts of a task's runs from the files in errand's data folder; errand need not be running.\n" +
-			"Times are in UTC. Use the repository's name at the time of the run. Long texts are cut; the files in\n" +
+			"It also continues while errand restarts. Times are in UTC. Use the repository's name at the time of the run. Long texts are cut; the files in\n" +
 			"transcripts/ have the full texts.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !taskName.MatchString(args[0]) {
@@ -48,7 +49,7 @@ func logsCommand(w world) *cobra.Command {
 	c.Flags().DurationVar(&f.since, "since", 0, "only events newer than this, such as 10m; 0 shows all")
 	c.Flags().BoolVar(&f.events, "events", false, "print events as JSON, one per line")
 	c.Flags().BoolVar(&f.summary, "summary", false, "show the task's summary instead: phases, verdicts, and the totals of each step")
-	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "keep showing new events until Ctrl-C")
+	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "keep showing new events, until the task or the run of --run ends, or Ctrl-C")
 	return c
 }
 
@@ -67,14 +68,22 @@ func (f *logsFlags) show(ctx context.Context, w world, task string) error {
 		}
 		f.data = cfg.Data
 	}
-	q := logview.Query{Dir: f.data, Task: task, Run: f.run, Level: level, Events: f.events, Follow: f.follow}
+	q := logview.Query{Dir: f.data, Task: task, Run: f.run, Level: level, Events: f.events, Follow: f.follow, Notes: w.err}
 	if f.summary {
-		return logview.Summaries(w.out, q)
+		return readable(logview.Summaries(w.out, q))
 	}
 	if f.since > 0 {
 		q.Since = time.Now().Add(-f.since)
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	return logview.Show(ctx, w.out, q)
+	return readable(logview.Show(ctx, w.out, q))
+}
+
+// readable adds to an error that the files belong to another user how to read them.
+func readable(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w\nRun this as the user that runs errand: `sudo -u errand errand logs …`", err)
+	}
+	return err
 }

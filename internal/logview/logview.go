@@ -23,7 +23,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/runlog"
 )
 
@@ -62,8 +61,10 @@ type Query struct {
 	Level Level
 	// Events prints each event as a line of JSON.
 	Events bool
-	// Follow continues until ctx ends, including runs that start later.
+	// Follow continues, including runs that start later, until the task has ended, or the run if Run selects one, or ctx ends.
 	Follow bool
+	// Notes is where Follow says that it waits or why it ends; may be nil.
+	Notes io.Writer
 	// Every is the polling interval while following. Default 500 ms.
 	Every time.Duration
 }
@@ -80,20 +81,16 @@ func Show(ctx context.Context, w io.Writer, q Query) error {
 		q.Every = 500 * time.Millisecond
 	}
 	v := view{q: q, out: w, files: map[string]*file{}}
-	for {
-		if err := v.poll(); err != nil {
-			return err
-		}
-		if !q.Follow {
-			if len(v.files) == 0 {
-				return fmt.Errorf("%w: %s (looked in %s)", ErrNone, q.Task, v.dir())
-			}
-			return nil
-		}
-		if clock.Sleep(ctx, q.Every) != nil {
-			return nil
-		}
+	if q.Follow {
+		return v.follow(ctx)
 	}
+	if err := v.poll(); err != nil {
+		return err
+	}
+	if len(v.files) == 0 {
+		return fmt.Errorf("%w: %s (looked in %s)", ErrNone, q.Task, v.dir())
+	}
+	return nil
 }
 
 // view is the state of one call of Show.
@@ -102,6 +99,7 @@ type view struct {
 	out   io.Writer
 	files map[string]*file // of the task, by path
 	other map[string]bool
+	lives []string // the names of the task's summaries, one for each life; known if files is not empty
 }
 
 // file is one run's transcript and the position up to which it was printed.
@@ -114,6 +112,7 @@ type file struct {
 	info     os.FileInfo // of the file that was read, to detect that a shortened one has replaced it
 	last     int64       // number of the last line
 	end      runlog.End  // the newest end
+	ended    bool        // an end was read
 	lastText string      // the newest printed text of the agent
 }
 
@@ -149,7 +148,7 @@ func (f *file) alreadyShown(e runlog.Entry) bool {
 		return old
 	case e.End != nil:
 		old := f.end.SameOutcome(*e.End)
-		f.end = *e.End
+		f.end, f.ended = *e.End, true
 		return old
 	}
 	return false
@@ -176,6 +175,7 @@ func (v *view) poll() error {
 		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b *file) int { return cmp.Or(a.head.Started.Compare(b.head.Started), a.seq-b.seq) })
+	v.lives = summariesAmong(entries, list)
 	for _, f := range list {
 		if err := v.show(f); err != nil {
 			return err
