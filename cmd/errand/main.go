@@ -2,7 +2,7 @@
 //
 //	errand setup                        create the GitHub App and the configuration
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
-//	errand check-config -c config.yml   check a configuration
+//	errand check-config -c config.yml   check a configuration; config lists its values
 //	errand doctor -c config.yml         find out what does not work
 //	errand status -c config.yml         show the open tasks, costs and problems
 //	errand task OWNER/REPO#N            show one task; tasks lists them
@@ -72,7 +72,7 @@ func run(ctx context.Context, w world) int {
 		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	root.AddCommand(actionCommands(w)...)
-	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w))
+	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w), configCommand(w))
 	err := root.ExecuteContext(ctx)
 	var usage errUsage
 	switch {

@@ -16,32 +16,42 @@ const maxFile = 256 << 10
 // Load reads and validates the file at path; env looks up environment variables. The error for a file that can be read
 // but is not valid is an *Invalid.
 func Load(path string, env func(string) (string, bool)) (Config, error) {
+	c, _, err := load(path, env)
+	return c, err
+}
+
+func load(path string, env func(string) (string, bool)) (Config, *document, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Config{}, fmt.Errorf("open the configuration: %w", err)
+		return Config{}, nil, fmt.Errorf("open the configuration: %w", err)
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return Config{}, fmt.Errorf("read %s: %w", path, err)
+		return Config{}, nil, fmt.Errorf("read %s: %w", path, err)
 	}
-	c, err := Parse(data, env)
+	c, doc, err := parseFile(data, env)
 	if err != nil {
-		return c, fmt.Errorf("%s cannot be used:\n%w", path, err)
+		return c, nil, fmt.Errorf("%s cannot be used:\n%w", path, err)
 	}
-	return c, nil
+	return c, doc, nil
 }
 
 // Parse is Load for the contents of a file. Its error is an *Invalid.
 func Parse(data []byte, env func(string) (string, bool)) (Config, error) {
+	c, _, err := parseFile(data, env)
+	return c, err
+}
+
+func parseFile(data []byte, env func(string) (string, bool)) (Config, *document, error) {
 	c := Default()
 	doc, err := decode(data, maxFile, &c)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	c.agentDefaults(doc)
 	problems := c.resolve(env)
-	return c, invalid(append(problems, c.problems()...), doc.line)
+	return c, doc, invalid(append(problems, c.problems()...), doc.line)
 }
 
 // agentDefaults clears the default adapter's program and model if the file selects another adapter.

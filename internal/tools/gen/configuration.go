@@ -17,6 +17,10 @@ key with its default. ` + "`errand check-config -c config.yml`" + ` reads the fi
 nothing, and reports all errors with the line, the key and the expected value. Unknown keys and values of the wrong type
 are errors. errand reads the file at startup; a restart loses no data.
 
+` + "`errand config -c config.yml`" + ` lists the values that the file sets, and with ` + "`--effective`" + ` all values, each with its origin: a default, a line of
+the file, an environment variable, or the file of a secret. Secrets are never shown, and neither is anything that looks like one. ` + "`--json`" + ` prints ` + "`file`" + ` and ` + "`settings`" + `,
+each with ` + "`key`" + `, ` + "`value`" + ` (absent for a secret), ` + "`secret`, `set`, `origin`" + ` (` + "`default`, `config`, `env` or `file`" + `), ` + "`from`" + ` (the name of the variable or the path of the file) and ` + "`line`" + `.
+
 - A **duration** is written like ` + "`90s`" + `, ` + "`30m`" + `, ` + "`2h`" + `, ` + "`1d12h`" + `; a day has 24 hours.
 - A **secret** is ` + "`env:NAME`" + ` (an environment variable) or ` + "`file:/path`" + ` (the content of a file, without surrounding
   whitespace). The configuration itself never contains a secret. errand never logs secrets, and redacts them in everything that it writes.
