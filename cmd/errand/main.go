@@ -72,7 +72,8 @@ func run(ctx context.Context, w world) int {
 		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	root.AddCommand(actionCommands(w)...)
-	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w), configCommand(w))
+	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w), configCommand(w), completionCommand(w))
+	addCompletions(root, w)
 	err := root.ExecuteContext(ctx)
 	var usage errUsage
 	switch {

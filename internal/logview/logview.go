@@ -37,9 +37,12 @@ const (
 	Error              // failed runs
 )
 
+// Levels returns the names of the levels.
+func Levels() []string { return []string{"debug", "info", "warn", "error"} }
+
 // ParseLevel parses debug, info, warn or error.
 func ParseLevel(s string) (Level, error) {
-	for i, name := range []string{"debug", "info", "warn", "error"} {
+	for i, name := range Levels() {
 		if s == name {
 			return Level(i), nil
 		}
