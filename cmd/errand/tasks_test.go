@@ -76,6 +76,7 @@ func TestTasks(t *testing.T) {
 		"wrong token":   {args: []string{"tasks"}, env: map[string]string{"ERRAND_ADMIN_TOKEN": "another-token-for-tests"}, code: exitFailed, err: "the token is wrong (401)\nadmin.token has to be the one with which errand was started"},
 		"task": {args: []string{"task", "acme/shop#1"}, out: []string{
 			taskText, "/tasks/acme/shop/1\n\nPlans and approvals\n", "approved by ada (write), 👍, 2026-11-21 11:49, with: keep the API  ",
+			"approved by grace (admin), command, 2026-11-21 11:47  ",
 			"2    preliminary plan  crashed  2026-11-21 11:46  40 s   $0.09  –       exit code 3 <tag>\n",
 			"errand-7-1-1  local     plain  2026-11-21 11:43  2026-11-21 11:47  a new one was requested  –\n",
 			"2026-11-21 11:59  token from 127.0.0.1:5  stop     refused: no agent is running\n", "2026-11-21 11:43  getting ready ",

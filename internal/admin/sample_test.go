@@ -68,7 +68,8 @@ func detailed(t *state.Task) {
 		{Kind: state.PlanPreliminary, Revision: 2, Hash: "bbbb2222", Text: "Round once.", Changes: "Tests are in.", Made: at(11), Comment: 2, CommentURL: "https://git.example/c/2"},
 		{Kind: state.PlanThorough, Revision: 1, Hash: "cccc3333", Text: "## Steps\n\n1. Round once.\n" + strings.Repeat("2. And again.\n", 300), Made: at(17), Comment: 3, CommentURL: "javascript:alert(1)", Estimate: "about $0.80"},
 	}
-	t.Approval = &state.Approval{Kind: state.PlanThorough, Hash: "cccc3333", By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: at(20), With: "keep the API"}
+	t.Approval = &state.Approval{Kind: state.PlanThorough, Hash: "cccc3333", By: writer, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: at(20), With: "keep the API",
+		Before: &state.Approval{Kind: state.PlanPreliminary, Hash: "bbbb2222", By: state.Person{ID: 3, Login: "grace"}, Permission: state.PermissionAdmin, Via: state.ViaCommand, Given: at(13)}}
 	t.RunSeq = 4
 	money := state.Money{InputTokens: 20_000, OutputTokens: 2_100, MicroUSD: 90_000}
 	t.Runs = []state.Run{

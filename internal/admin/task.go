@@ -182,6 +182,9 @@ func plans(t *state.Task) []planRow {
 	for _, p := range slices.Backward(t.Plans) {
 		row := planRow{Plan: p, State: "waits for approval", Tone: "people", Digits: p.Short()}
 		a := t.Approval
+		for a != nil && a.Hash != p.Hash { // of an earlier kind of plan
+			a = a.Before
+		}
 		if p.Publish != nil {
 			a = p.Publish.Approved
 		}

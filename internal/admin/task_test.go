@@ -38,7 +38,7 @@ func TestTaskWithAllFields(t *testing.T) {
 	url := serve(t, admin.Config{Store: sample(), Transcripts: noFiles{}, Open: true, Now: func() time.Time { return noon }})
 	_, body := fetch(t, url+"/tasks/acme/shop/1", nil)
 	want(t, body,
-		"cccc3333", "Approved by ada (write) by 👍", "With: keep the API", "superseded", "about $0.80", "2225 more characters", // plans
+		"cccc3333", "Approved by ada (write) by 👍", "Approved by grace (admin) by command", "With: keep the API", "superseded", "about $0.80", "2225 more characters", // plans
 		"crashed", "exit code 3 &lt;tag&gt;", `href="/tasks/acme/shop/1/runs/2"`, "sonnet", // runs
 		"because of &lt;event&gt;", "10 min 00 s so far", // history
 		"bubblewrap: own files, own processes, no network", "plain folder: not isolated", "a new one was requested", // VMs
