@@ -1,18 +1,33 @@
 package e2e
 
 import (
+	"context"
 	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/errand-bot/errand/internal/buildtest"
+	"github.com/errand-bot/errand/internal/demo"
 )
 
-// operator does what `errand cancel` and the like do: operator N VERB [ARGS]. It prints the answer.
+// operator does what `errand cancel` and the like do: operator N VERB [ARGS]. It prints the answer. `errand pause` and `errand resume`
+// are operator pause|resume all|each|.|OWNER/REPO [REASON]: each also resumes repositories, and . is the story's.
 func operator(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
+	if args[0] == "pause" || args[0] == "resume" {
+		operatorPause(ts, neg, args)
+		return
+	}
 	n, err := s.number(args[0])
 	ts.Check(err)
 	form := url.Values{"args": {strings.Join(args[2:], " ")}, "id": {rand.Text()}}
@@ -21,6 +36,52 @@ func operator(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
 	if (status == http.StatusOK) == neg {
 		ts.Fatalf("%v: %d %s", args, status, body)
+	}
+}
+
+func operatorPause(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	form := url.Values{"id": {rand.Text()}, "reason": {strings.Join(args[2:], " ")}}
+	switch args[1] {
+	case "all":
+	case "each":
+		form.Set("all", "true")
+	case ".":
+		form.Set("repo", s.full)
+	default:
+		form.Set("repo", args[1])
+	}
+	status, body, err := s.post("/"+args[0], form)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)
+	if (status == http.StatusOK) == neg {
+		ts.Fatalf("%v: %d %s", args, status, body)
+	}
+}
+
+// errandProgram builds the program that operators use, once.
+var errandProgram = sync.OnceValues(func() (string, error) {
+	return filepath.Join(common.Bin, "errand"), buildtest.Program(context.Background(), common.Bin, "errand")
+})
+
+// drainCmd runs `errand drain --timeout D`: drain D. It prints what the program prints.
+func drainCmd(ts *testscript.TestScript, neg bool, args []string) {
+	s := of(ts)
+	program, err := errandProgram()
+	ts.Check(err)
+	file := ts.MkAbs("operator.yml")
+	text := fmt.Sprintf("listen: '%s'\ngithub: {app_id: 1, private_key: env:KEY, webhook_secret: env:SECRET}\nadmin: {token: env:TOKEN}\n"+
+		"models: {anthropic: {url: 'http://127.0.0.1:1', key: env:SECRET}}\n", strings.TrimPrefix(s.w.URL, "http://"))
+	ts.Check(os.WriteFile(file, []byte(text), 0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "drain", "--timeout", args[0], "-c", file)
+	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(common.Key)})
+	cmd.Env = append(os.Environ(), "TOKEN="+demo.AdminToken, "SECRET=a-secret-that-is-not-used", "KEY="+string(key))
+	out, err := cmd.CombinedOutput()
+	_, _ = ts.Stdout().Write(out)
+	if (err == nil) == neg {
+		ts.Fatalf("errand drain: %v\n%s", err, out)
 	}
 }
 

@@ -129,10 +129,14 @@ func (t *Task) IsQueuedForVM() bool {
 }
 
 // CanYieldVM reports whether the task's VM may be suspended because another task needs one: it is idle, and the task waits
-// for people, or for a new VM that replaces it. A task that continues automatically keeps its VM.
+// for people, for the operator to resume its repository, or for a new VM that replaces it. A task that continues
+// automatically keeps its VM.
 func (t *Task) CanYieldVM() bool {
 	if !t.HasIdleVM() || t.Phase == PhaseInterrupted {
 		return false
+	}
+	if t.Phase.Working() && t.Waiting.Kind == WaitPaused {
+		return true
 	}
 	if t.IsQueuedForVM() {
 		return t.Fresh

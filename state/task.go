@@ -267,6 +267,7 @@ const (
 	WaitEdit       WaitKind = "edit"     // a person without write access changed the issue; `replan` by one with write access is needed
 	WaitText       WaitKind = "text"     // the agent may not see any text yet
 	WaitDisabled   WaitKind = "disabled" // enabled: false
+	WaitPaused     WaitKind = "paused"   // the operator paused errand or the repository; nothing rechecks it until it is resumed
 )
 
 // Context is the content of prompts that was gathered about the issue. Package internal/trust has filtered its text: the

@@ -8,6 +8,7 @@
 //	errand task OWNER/REPO#N            show one task; tasks lists them
 //	errand logs OWNER/REPO#N            show the transcripts of an issue's task
 //	errand cancel OWNER/REPO#N          end a task; also stop, retry, restart and budget
+//	errand pause [OWNER/REPO]           start no new runs; also resume and drain
 //	errand bake GROUP -c config.yml     bake a base image; reap deletes orphaned cloud resources
 //
 // `errand help` lists the others. The exit code is 0 for success, 1 for a failure, and 2 for wrong usage.
@@ -72,6 +73,7 @@ func run(ctx context.Context, w world) int {
 		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	root.AddCommand(actionCommands(w)...)
+	root.AddCommand(pauseCommands(w)...)
 	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w), configCommand(w), completionCommand(w))
 	addCompletions(root, w)
 	err := root.ExecuteContext(ctx)

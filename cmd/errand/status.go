@@ -93,6 +93,7 @@ type board struct {
 	Poison         []json.RawMessage
 	Missing        []json.RawMessage `json:"app_missing"`
 	UnstartedCount int               `json:"unstarted_count"`
+	Paused         []pausedEntry
 	Trouble        []json.RawMessage `json:"model_trouble"`
 }
 
@@ -108,6 +109,7 @@ func (b board) text(columns int) string {
 		fmt.Fprintf(&s, "; today %s%s, this month %s%s", m.TodayWords, ofCap(m.DayCap), m.MonthWords, ofCap(m.MonthCap))
 	}
 	s.WriteByte('\n')
+	s.WriteString(pausedLine(b.Paused, b.At))
 	for _, p := range []struct {
 		n    int
 		text string

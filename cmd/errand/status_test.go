@@ -12,6 +12,7 @@ import (
 )
 
 const sampleBoard = `{"version": "v1", "at": "2026-11-26T12:00:00Z", "open": 3, "unstarted_count": 2, "app_missing": [{}],
+"paused": [{"since": "2026-11-26T10:00:00Z", "by": "token", "reason": "new\u001b[2J disk"}, {"repo": 7, "name": "acme/web", "since": "2026-11-26T11:30:00Z", "by": "browser session 12ab"}],
 "money": {"today_words": "$1.20", "day_cap": 50, "month_words": "$9.00", "month_cap": 0},
 "tasks": [
  {"repo": "acme/shop", "issue": 3, "phase": "implementing", "since": "2026-11-26T11:56:00Z", "next": "run 4 works:\n\u001b[2J rm", "money": {"words": "$0.20"}},
@@ -59,6 +60,8 @@ func TestStatus(t *testing.T) {
 	works := boardServer(t)
 	file := func(listen, more string) string { return statusConfig(t, listen, more) }
 	const table = `errand v1 at 12:00:00 UTC: 3 open tasks; today $1.20 of $50.00, this month $9.00
+! errand is paused, for 2 h 00 min by token: new[2J disk (` + "`errand resume`" + `)
+! acme/web is paused, for 30 min by browser session 12ab (` + "`errand resume acme/web`" + `)
 ! 1 × missing permission or event
 ! 2 × issue with an old trigger, not started
 

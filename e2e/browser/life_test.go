@@ -223,7 +223,7 @@ func (l *life) everyPage() {
 	for _, want := range []string{
 		"/", "/status", "/tasks/acme/slug/N", "/tasks/acme/slug/N/runs/N", "/tasks/acme/slug/N/summary.json", "/acme/slug", "/acme/slug/issues/N", "/acme/slug/pull/N", "/acme/slug/pull/N/commits",
 		"/acme/slug/pull/N/files", "/acme/slug/issues/new", "/acme/slug/commit/X", "/acme/slug/tree/X", "/acme/slug/blob/X",
-		"/_sim/deliveries", "/_sim/deliveries?id", "/_sim/calls", "/_sim/people", "/LOGIN", "/metrics", "/status.json", "/vms", "/vms.json",
+		"/_sim/deliveries", "/_sim/deliveries?id", "/_sim/calls", "/_sim/people", "/LOGIN", "/metrics", "/status.json", "/pause", "/vms", "/vms.json",
 	} {
 		if !slices.Contains(c.pages, want) {
 			l.t.Errorf("no page links to %s", want)

@@ -45,6 +45,10 @@ func TestRowsOfTheStoreStay(t *testing.T) {
 	if err := s.Reservations.Reserve(ctx, reserved); err != nil {
 		t.Fatal(err)
 	}
+	paused := state.Pause{Repo: 900, Name: "acme/shop", By: "token", Reason: "new disk"}
+	if _, err := s.Pauses.Set(ctx, paused, store.Action{ID: "pause-1", By: "token", Subject: "acme/shop", Command: "pause"}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.PutDelivery(ctx, store.Delivery{GUID: "new-0001", Event: "issues", Payload: []byte("{}"), Received: now}); err != nil {
 		t.Fatal(err)
 	}

@@ -124,19 +124,24 @@ func (p *pages) act(w http.ResponseWriter, r *http.Request) {
 	done := p.entry(r)
 	done.Subject, done.Command = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), command.Format(order)
 	done, err = p.cfg.Act(ctx, t, order, done)
+	p.answer(w, r, done, err, taskPath(t)+"#actions")
+}
+
+// answer answers a command; browsers return to a page.
+func (p *pages) answer(w http.ResponseWriter, r *http.Request, done store.Action, err error, back string) {
 	switch {
 	case err != nil && r.Context().Err() == nil:
-		p.cfg.Log.Warn().Err(err).Str("task", t.Key.String()).Msg("failed to carry out an operator's command")
+		p.cfg.Log.Warn().Err(err).Str("command", done.Command).Str("subject", done.Subject).Msg("failed to carry out an operator's command")
 		var unchanged UnchangedError
 		if errors.As(err, &unchanged) {
 			p.problem(w, r, http.StatusBadGateway, fmt.Sprintf("The command was not carried out: %v. Try again.", err))
 			return
 		}
 		p.problem(w, r, http.StatusInternalServerError, fmt.Sprintf("The command failed, but it may have been carried out: %v. "+
-			"Look at the task's page or `errand audit` before you repeat it.", err))
+			"Look at the pages or `errand audit` before you repeat it.", err))
 	case err != nil: // the client has disconnected
 	case login.WantsHTML(r):
-		http.Redirect(w, r, taskPath(t)+"#actions", http.StatusSeeOther)
+		http.Redirect(w, r, back, http.StatusSeeOther)
 	case done.Refused:
 		http.Error(w, done.Result, http.StatusConflict)
 	default:
@@ -244,4 +249,70 @@ func (p *pages) audited(ctx context.Context, a store.Action, err error) {
 	if err := p.cfg.Audit.Add(context.WithoutCancel(ctx), a); err != nil {
 		p.cfg.Log.Error().Err(err).Str("command", a.Command).Msg("failed to write the audit log")
 	}
+}
+
+// Pauses pauses and resumes work. The errors of Pause and Resume are a Refusal, an UnchangedError if it is sure that nothing
+// changed, or another error.
+type Pauses struct {
+	List   func(ctx context.Context) ([]state.Pause, error)
+	Pause  func(ctx context.Context, repo, reason string, a store.Action) (store.Action, error)
+	Resume func(ctx context.Context, repo string, all bool, a store.Action) (store.Action, error)
+	// UnderWay lists the work that goes on during a pause.
+	UnderWay func(ctx context.Context) ([]Work, error)
+}
+
+// Work is something that goes on while errand is paused.
+type Work struct {
+	Task  string `json:"task,omitempty"` // OWNER/REPO#N; empty for a base image
+	Doing string `json:"doing"`
+}
+
+// repoName matches OWNER/REPO.
+var repoName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$`)
+
+// setPause pauses or resumes a repository, or everything if the form names none. Its answers are those of act.
+func (p *pages) setPause(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), actTime)
+	defer cancel()
+	if err := r.ParseForm(); err != nil {
+		p.problem(w, r, http.StatusRequestEntityTooLarge, "The request could not be read, or it is too large. Send only `repo`, `reason`, `all` and `id`, as a form.")
+		return
+	}
+	repo := strings.TrimSpace(r.PostFormValue("repo"))
+	if repo != "" && !repoName.MatchString(repo) {
+		p.problem(w, r, http.StatusBadRequest, "Name the repository as OWNER/REPO, or leave it empty for all of them.")
+		return
+	}
+	a := p.entry(r)
+	a.Subject, a.Command = repo, strings.TrimPrefix(r.URL.Path, "/")
+	var done store.Action
+	var err error
+	if a.Command == "pause" {
+		done, err = p.cfg.Pauses.Pause(ctx, repo, r.PostFormValue("reason"), a)
+	} else {
+		done, err = p.cfg.Pauses.Resume(ctx, repo, r.PostFormValue("all") != "", a)
+	}
+	var refusal Refusal
+	if errors.As(err, &refusal) {
+		p.audited(ctx, a, err)
+		p.problem(w, r, http.StatusConflict, refusal.Error())
+		return
+	}
+	p.answer(w, r, done, err, "/status")
+}
+
+// paused serves the pauses in effect, and the work that goes on, as JSON.
+func (p *pages) paused(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
+	defer cancel()
+	list, err := p.cfg.Pauses.List(ctx)
+	var work []Work
+	if err == nil {
+		work, err = p.cfg.Pauses.UnderWay(ctx)
+	}
+	if err != nil {
+		p.fail(w, r, fmt.Errorf("read the pauses: %w", err))
+		return
+	}
+	p.json(w, r, map[string]any{"paused": append([]state.Pause{}, list...), "under_way": append([]Work{}, work...)})
 }

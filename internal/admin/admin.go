@@ -77,6 +77,8 @@ type Config struct {
 	// is an UnchangedError if it is sure that nothing changed. Nil hides the actions, and needs no Audit.
 	Act   func(ctx context.Context, t *state.Task, order state.Order, a store.Action) (store.Action, error)
 	Audit Audit
+	// Pauses pauses and resumes work, and stores its actions in Audit. Nil hides it.
+	Pauses *Pauses
 	// Doctor returns the report of `errand doctor`, which is served as JSON. Nil hides it.
 	Doctor func(ctx context.Context) any
 	// Metrics are served under /metrics; nil creates new ones.
@@ -167,6 +169,7 @@ func New(cfg Config) (*Pages, error) {
 		alarms:     cfg.Alarms,
 		providers:  cfg.Providers,
 		missing:    cfg.Missing,
+		pauses:     cfg.Pauses,
 		endedTasks: p.endedTasks,
 		openTasks:  openTasks,
 		now:        cfg.Now,
@@ -205,7 +208,17 @@ func (p *pages) routes(metrics http.Handler) http.Handler {
 	if cfg.Act != nil {
 		mux.HandleFunc("POST /tasks/{owner}/{repo}/{n}/actions/{action}", p.act)
 		mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/actions/{action}", p.confirm)
+	}
+	if cfg.Audit != nil {
 		mux.HandleFunc("GET /audit.json", p.audit)
+	}
+	if cfg.Pauses != nil {
+		mux.HandleFunc("GET /pause", func(w http.ResponseWriter, r *http.Request) {
+			p.show(w, r, http.StatusOK, "pause", page{Title: "Pause"})
+		})
+		mux.HandleFunc("POST /pause", p.setPause)
+		mux.HandleFunc("POST /resume", p.setPause)
+		mux.HandleFunc("GET /pause.json", p.paused)
 	}
 	if cfg.Doctor != nil {
 		mux.HandleFunc("GET /doctor.json", p.doctor)

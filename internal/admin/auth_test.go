@@ -24,7 +24,7 @@ func TestOnlyWithToken(t *testing.T) {
 	w := newWorld(t, nil)
 	w.launch(1)
 	paths := []string{
-		"/", "/status", "/status.json", "/metrics", "/nothing", "/tasks/acme/shop/1", "/tasks/acme/shop/1/task.json", "/tasks/acme/shop/1/runs/1",
+		"/", "/status", "/status.json", "/metrics", "/pause", "/pause.json", "/nothing", "/tasks/acme/shop/1", "/tasks/acme/shop/1/task.json", "/tasks/acme/shop/1/runs/1",
 		"/tasks/acme/shop/1/runs/1/raw", "/tasks/acme/shop/1/runs/1/events", "/tasks/acme/shop/1/runs/1/at/0", "/status?token=" + url.QueryEscape(token),
 	}
 	headers := map[string]map[string]string{

@@ -44,6 +44,10 @@ type board struct {
 	// Unstarted are issues that carried a trigger before errand watched for it, at most 100 of UnstartedCount.
 	Unstarted      []Unstarted `json:"unstarted,omitempty"`
 	UnstartedCount int         `json:"unstarted_count,omitempty"`
+	// Paused are the pauses that operators ordered, that of everything first, without a name.
+	Paused []state.Pause `json:"paused,omitempty"`
+	// Pausable states that the page offers to pause and to resume.
+	Pausable bool `json:"-"`
 	// Trouble are the model providers that are currently unavailable.
 	Trouble []troubled `json:"model_trouble,omitempty"`
 }
@@ -120,6 +124,11 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 	if b.Trouble, err = reader(p.cfg.Providers).troubled(ctx, b.At); err != nil {
 		return nil, err
 	}
+	if b.Pausable = p.cfg.Pauses != nil; b.Pausable {
+		if b.Paused, err = p.cfg.Pauses.List(ctx); err != nil {
+			return nil, err
+		}
+	}
 	counts, err := p.cfg.Store.Counts(ctx)
 	if err != nil {
 		return nil, err
@@ -191,6 +200,9 @@ func (b *board) Groups() (groups []group) {
 	}
 	return groups
 }
+
+// PausedAll reports whether everything is paused.
+func (b *board) PausedAll() bool { return len(b.Paused) > 0 && b.Paused[0].Repo == 0 }
 
 // Count returns the number of open tasks with a tone.
 func (b *board) Count(of string) (n int) {

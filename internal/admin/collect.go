@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,8 +30,9 @@ type collector struct {
 	alarms func() []Alarm // may be nil
 	// missing may be nil.
 	missing func() []Missing
-	// providers may be nil.
+	// providers and pauses may be nil.
 	providers  reader
+	pauses     *Pauses
 	endedTasks *endedTasks
 	openTasks  *openTasks
 	now        func() time.Time
@@ -48,7 +50,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.access(out)
 	err := errors.Join(
 		c.phases(ctx, out), c.poison(ctx, out), c.money(ctx, out),
-		c.vmFacts(ctx, out), c.trouble(ctx, out), c.tasks(ctx, out))
+		c.vmFacts(ctx, out), c.trouble(ctx, out), c.paused(ctx, out), c.tasks(ctx, out))
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(desc("store", "Contents of the store."), err)
 	}
@@ -76,6 +78,27 @@ func (c *collector) poison(ctx context.Context, out chan<- prometheus.Metric) er
 		return err
 	}
 	gauge(out, desc("deliveries_poison", "Webhooks that permanently failed to apply, counted up to 1000."), float64(len(list)))
+	return nil
+}
+
+// paused emits whether everything is paused, and the number of paused repositories.
+func (c *collector) paused(ctx context.Context, out chan<- prometheus.Metric) error {
+	if c.pauses == nil {
+		return nil
+	}
+	list, err := c.pauses.List(ctx)
+	if err != nil {
+		return err
+	}
+	d := desc("paused", "Pauses by operators: 1 for the scope all if everything is paused, and the number of paused repositories.", "scope")
+	all := slices.ContainsFunc(list, func(p state.Pause) bool { return p.Repo == 0 })
+	if all {
+		gauge(out, d, 1, "all")
+		gauge(out, d, float64(len(list)-1), "repository")
+		return nil
+	}
+	gauge(out, d, 0, "all")
+	gauge(out, d, float64(len(list)), "repository")
 	return nil
 }
 

@@ -40,7 +40,7 @@ func newTemplates() (*templates, error) {
 		return nil, fmt.Errorf("parse the frame: %w", err)
 	}
 	l := &templates{sets: map[string]*template.Template{}}
-	for _, name := range []string{"board", "task", "run", "vms", "login", "problem", "confirm"} {
+	for _, name := range []string{"board", "task", "run", "vms", "login", "problem", "confirm", "pause"} {
 		set, err := frame.Clone()
 		if err == nil {
 			set, err = set.ParseFS(files, "pages/"+name+".html")

@@ -80,6 +80,8 @@ type Config struct {
 	// Clean is a shell script that removes everything from a VM that VMs must not share. It must not replace its shell
 	// with exec, because a sync follows.
 	Clean string
+	// Paused returns an error while the operator keeps VMs from being created; nil never does.
+	Paused func(ctx context.Context) error
 	// Asked is the folder for requests of other processes on this host (see [Ask]). Empty disables requests.
 	Asked string
 	// Now, Wait and Log default to time.Now, a timer and no log.
@@ -119,6 +121,9 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 	if !ok {
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, ErrUnknownGroup)
 	}
+	if err := b.held(ctx); err != nil {
+		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, err)
+	}
 	log := b.cfg.Log.With().Str("group", name).Logger()
 	began := b.cfg.Now()
 	labels := b.labels(name, group, began)
@@ -153,6 +158,14 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 		return img, fmt.Errorf("bake %s: the image is available, but deleting older ones failed: %w", name, err)
 	}
 	return img, nil
+}
+
+// held returns an error while no VM may be created.
+func (b *Baker) held(ctx context.Context) error {
+	if b.cfg.Paused == nil {
+		return nil
+	}
+	return b.cfg.Paused(ctx)
 }
 
 // createImage creates an image from the disk of VM id and waits until the image is available.

@@ -77,6 +77,31 @@ func TestFailedBakeIsRetriedLater(t *testing.T) {
 	}
 }
 
+// TestPausedBakerCreatesNoVM: during a pause, due images are not baked and requests are refused with the reason; afterwards the next
+// pass bakes, because the pause is no failed attempt.
+func TestPausedBakerCreatesNoVM(t *testing.T) {
+	t.Parallel()
+	c, dir := newCloud(t), filepath.Join(t.TempDir(), "bake")
+	paused := errors.New("the operator paused errand")
+	b, _ := c.baker(Groups{"web": {Repos: []string{"acme/*"}}}, func(cfg *Config) {
+		cfg.Asked = dir
+		cfg.Paused = func(context.Context) error { return paused }
+	})
+	tried := map[string]time.Time{}
+	b.pass(t.Context(), tried)
+	turn := func(context.Context, time.Duration) error { b.serveRequests(t.Context()); return nil }
+	if r, err := Ask(t.Context(), dir, "web", "one", turn); err != nil || r.Image != "" || !strings.Contains(r.Error, "the operator paused errand") {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if len(c.orders) > 0 || len(tried) > 0 {
+		t.Errorf("got orders %v, failed attempts %v", c.orders, tried)
+	}
+	paused = nil
+	if b.pass(t.Context(), tried); len(c.orders) != 1 {
+		t.Errorf("after the pause: got orders %v", c.orders)
+	}
+}
+
 // noVMs never provides a VM.
 type noVMs struct{ *cloud }
 

@@ -14,7 +14,7 @@ func waits() []state.Waiting {
 	var list []state.Waiting
 	for _, kind := range []state.WaitKind{
 		state.WaitBlocked, state.WaitVM, state.WaitMoney, state.WaitLimit, state.WaitKey, state.WaitConfig,
-		state.WaitPermission, state.WaitEdit, state.WaitText, state.WaitDisabled,
+		state.WaitPermission, state.WaitEdit, state.WaitText, state.WaitDisabled, state.WaitPaused,
 	} {
 		list = append(list, state.Waiting{Kind: kind, Detail: "it waits", Since: at(30), Until: at(59)})
 	}

@@ -2,7 +2,7 @@
 // its installations, the VM provider, the models and this host, and says for each problem how to fix it.
 //
 // It changes nothing, and nothing that it does costs money. Start with [Run] and the constructors of checks: [GitHubCheck],
-// [HostCheck], [VMCheck], [ModelCheck] and [ProgramCheck].
+// [HostCheck], [VMCheck], [ModelCheck], [ProgramCheck] and [PauseCheck].
 package doctor
 
 import (

@@ -30,6 +30,9 @@ func (s *Server) act(ctx context.Context, t *state.Task, order state.Order, a st
 		closed = i.Closed
 	}
 	done, err := s.store.Act(ctx, event.OperatorCommand(t.Key, a.ID, order, closed), a, judge(order))
+	if err == nil && !done.Refused && (order.Verb == state.VerbRetry || order.Verb == state.VerbRestart) {
+		done.Result += s.onceResumed(ctx, t.Key)
+	}
 	if err == nil {
 		s.opts.Log.Info().Str("task", t.Key.String()).Str("operator", done.By).Str("command", done.Command).Bool("refused", done.Refused).
 			Str("result", done.Result).Msg("operator's command")

@@ -39,7 +39,7 @@ func (s *Server) Doctor(ctx context.Context) doctor.Report {
 	if db, ok := s.db.(interface{ Check(context.Context) error }); ok {
 		host.Integrity = db.Check
 	}
-	r := doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms)}
+	r := doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms, doctor.PauseCheck(s.pause.List, s.opts.Now))}
 	r.Clean()
 	return r
 }
@@ -79,8 +79,8 @@ func DoctorStopped(ctx context.Context, cfg config.Config, opts Options) (doctor
 	return r, s.Close()
 }
 
-// examine runs all checks.
-func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs) []doctor.Finding {
+// examine runs the checks that are possible with and without a running server, and more.
+func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs, more ...doctor.Check) []doctor.Finding {
 	g := s.cfg.GitHub.WithURLs()
 	checks := []doctor.Check{
 		doctor.HostCheck(host),
@@ -96,7 +96,7 @@ func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs) 
 	if s.cfg.Provider == config.ProviderLocal {
 		checks = append(checks, doctor.ProgramCheck(programs(s.cfg)))
 	}
-	return doctor.Run(forge.WithPurpose(ctx, forge.ForStart), checks...)
+	return doctor.Run(forge.WithPurpose(ctx, forge.ForStart), append(checks, more...)...)
 }
 
 const publicGitHub = "https://github.com"

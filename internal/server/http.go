@@ -89,6 +89,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Adopt:       s.adopt,
 		Act:         s.act,
 		Audit:       s.store.Audit,
+		Pauses:      s.pauses(),
 		Doctor:      func(ctx context.Context) any { return s.Doctor(ctx) },
 		Providers:   s.store.ProviderStates.All,
 		VMs:         s.store.VMs,

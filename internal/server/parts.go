@@ -218,6 +218,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		GitHub:            s.forge,
 		VMs:               taskvm.New(vms),
 		Sleeper:           sleeper,
+		Paused:            s.pause.Waiting,
 		SpanAllowed:       s.fleet.SpanAllowed,
 		Outlives:          s.fleet.Outlives,
 		Runner:            s.opts.Hooks.runner(s.control),

@@ -31,6 +31,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/pause"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/retention"
 	"github.com/errand-bot/errand/internal/runnerctl"
@@ -103,6 +104,7 @@ type Server struct {
 	metrics   *admin.Metrics
 	agents    *registry.Registry
 	budget    budget.Budget
+	pause     *pause.Keeper
 	steps     *workflow.Steps
 	queue     *queue.Queue
 	poller    *watch.Poller
@@ -132,7 +134,7 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 		return s, fmt.Errorf("make the data folder: %w", err)
 	}
 	for _, part := range []func(context.Context) error{
-		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makeWorkflow, s.makeWatchers, s.listen,
+		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makePause, s.makeWorkflow, s.makeWatchers, s.listen,
 	} {
 		if err = part(ctx); err != nil {
 			return s, err
@@ -292,7 +294,7 @@ func (s *Server) work(ctx context.Context) error {
 	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
-		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, sweeper.Run, sweeper.ReadWebhooks, s.fleet.Run, s.cleaner.Run, s.bake,
+		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, s.pause.Run, sweeper.Run, sweeper.ReadWebhooks, s.fleet.Run, s.cleaner.Run, s.bake,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}

@@ -9,14 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/bake"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/cloudinit"
-	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/keyfile"
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -83,6 +81,7 @@ func (s *Server) baker() (*bake.Baker, error) {
 		Groups: s.cfg.Bake,
 		VMs:    bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, images.SetupUser()),
 		Images: images,
+		Paused: s.mayBake,
 		Asked:  dir,
 		Source: bake.Git{Dir: filepath.Join(dir, "copies"), Remote: s.gitRemote},
 		Runner: s.bakedRunner,
@@ -113,28 +112,15 @@ func (s *Server) bake(ctx context.Context) error {
 
 // gitRemote returns the URL of one of the App's repositories and the credential to read it.
 func (s *Server) gitRemote(ctx context.Context, repo string) (url, authorization string, err error) {
-	installations, err := s.forge.Installations(ctx)
+	to, _, err := s.repositoryNamed(ctx, repo)
 	if err != nil {
 		return "", "", err
 	}
-	for _, i := range installations {
-		repos, err := s.forge.InstallationRepos(ctx, i.ID)
-		if err != nil {
-			return "", "", err
-		}
-		for _, r := range repos {
-			if !strings.EqualFold(r.FullName(), repo) {
-				continue
-			}
-			to := forge.Repo{Installation: i.ID, Owner: r.Owner, Name: r.Name, ID: r.ID}
-			token, _, err := s.forge.GitToken(ctx, to)
-			if err != nil {
-				return "", "", err
-			}
-			return s.forge.GitURL(to), "Basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+token)), nil
-		}
+	token, _, err := s.forge.GitToken(ctx, to)
+	if err != nil {
+		return "", "", err
 	}
-	return "", "", fmt.Errorf("%w: %s", forge.ErrNotInstalled, repo)
+	return s.forge.GitURL(to), "Basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:"+token)), nil
 }
 
 // bakedRunner reads the runner for an architecture and returns it with its file name on VMs.

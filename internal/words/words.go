@@ -94,6 +94,8 @@ func Wait(k state.WaitKind) string {
 		return "text that the agent can see"
 	case state.WaitDisabled:
 		return "being enabled"
+	case state.WaitPaused:
+		return "the operator to resume"
 	}
 	return Plain(string(k))
 }

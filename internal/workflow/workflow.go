@@ -81,6 +81,8 @@ type Config struct {
 	// CapReached returns a Waiting if an agent that calls this provider of models has to wait: all tasks together have spent
 	// their money, or the provider has a limit or refuses the key. It may be nil.
 	CapReached func(ctx context.Context, provider string) (*state.Waiting, error)
+	// Paused returns a Waiting while the operator keeps a repository's tasks from starting runs and VMs; it may be nil.
+	Paused func(ctx context.Context, repo int64) (*state.Waiting, error)
 	// SpanAllowed returns a *vm.LimitError if another paid span of a VM may not begin; it may
 	// be nil.
 	SpanAllowed func(ctx context.Context, vm string) error
@@ -114,7 +116,7 @@ func New(cfg Config) *Steps {
 	s.workspaces = &workspace.Opener{
 		VMs: cfg.VMs, Runner: cfg.Runner, Tether: cfg.Tether, Archives: cfg.Files, GitHub: cfg.GitHub,
 		RealAgent: cfg.RealAgent, AllowUnsandboxed: cfg.AllowUnsandboxed,
-		Submodules: cfg.Submodules, TestsFor: cfg.TestsFor, SpanAllowed: cfg.SpanAllowed, Now: cfg.Now,
+		Submodules: cfg.Submodules, TestsFor: cfg.TestsFor, SpanAllowed: cfg.SpanAllowed, Paused: cfg.Paused, Now: cfg.Now,
 	}
 	s.intake = &intake.Steps{
 		GitHub: cfg.GitHub, Settings: repoSettings, Redact: cfg.Redact, Now: cfg.Now, AllowUsers: cfg.AllowUsers, AllowBots: cfg.AllowBots,

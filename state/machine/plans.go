@@ -91,13 +91,18 @@ func waitingForReplan(changed *state.Frozen) *state.Waiting {
 	}
 }
 
-// waitFor stores a condition, other than an action by people, that the task waits for. Each detail is commented once.
+// waitFor stores a condition, other than an action by people, that the task waits for. Each detail is commented once. A pause
+// ends only when the operator resumes, so it is not checked again by time, and then tasks continue in the order of Since.
 func waitFor(c *change, w state.Waiting) {
-	if old := c.t.Waiting; old != nil && old.Kind == w.Kind {
+	if old := c.t.Waiting; old != nil && (old.Kind == w.Kind || w.Kind == state.WaitPaused && old.Place > 0) {
 		w.Since = old.Since
 	}
 	if w.Since.IsZero() {
 		w.Since = c.e.Now
+	}
+	if w.Kind == state.WaitPaused {
+		c.t.Waiting = &w
+		return
 	}
 	if w.Until.IsZero() {
 		w.Until = c.e.Now.Add(max(c.p.Recheck, min(c.e.Now.Sub(w.Since), 30*c.p.Recheck)))

@@ -376,10 +376,13 @@ func hasWorkOf(c *change, vm string) bool {
 	return a != nil && a.Contains(vm)
 }
 
-// recheckWaiting checks again whether a waiting task can continue.
+// recheckWaiting checks again whether a waiting task can continue. A pause is no longer shown, unless the step finds it again.
 func recheckWaiting(c *change) {
-	if w := c.t.Waiting; w.Kind == state.WaitEdit {
+	switch c.t.Waiting.Kind {
+	case state.WaitEdit:
 		return
+	case state.WaitPaused:
+		c.t.Waiting = nil
 	}
 	c.resumeWaiting()
 }

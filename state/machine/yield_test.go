@@ -22,19 +22,20 @@ func TestOnlyIdleVMsAreGivenUp(t *testing.T) {
 		event  func(*event.Event)
 		want   bool
 	}{
-		"a plan waits":            {func(t *state.Task) { t.Phase = state.PhaseAwaitingPlanApproval }, nil, true},
-		"changes wait":            {func(t *state.Task) { t.Phase = state.PhaseAwaitingPublishApproval }, nil, true},
-		"a question":              {func(t *state.Task) { t.Phase = state.PhaseAwaitingAnswer }, nil, true},
-		"a pull request":          {func(t *state.Task) { t.Phase = state.PhasePROpen }, nil, true},
-		"a failure":               {func(t *state.Task) { t.Phase = state.PhaseFailed }, nil, true},
-		"a decision on an edit":   {func(t *state.Task) { t.Phase, t.Waiting = state.PhasePlanning, &writer }, nil, true},
-		"its own next VM":         {func(t *state.Task) { queued(t); t.Fresh = true }, nil, true},
-		"a VM that it has by now": {queued, nil, false},
-		"comments are gathered":   {func(t *state.Task) { t.Phase, t.Gathering = state.PhaseAwaitingPlanApproval, &state.Gathering{} }, nil, false},
-		"a run is active":         {func(t *state.Task) { t.Phase, t.Run = state.PhaseImplementing, &state.Run{State: state.RunActive} }, nil, false},
-		"a run is stopping":       {func(t *state.Task) { t.Phase, t.Run = state.PhaseAwaitingAnswer, &state.Run{State: state.RunStopping} }, nil, false},
-		"a run is launching":      {func(t *state.Task) { t.Phase, t.Run = state.PhaseImplementing, &state.Run{State: state.RunLaunching} }, nil, false},
-		"a launch waits":          {func(t *state.Task) { queued(t); t.Waiting.Place = 0 }, nil, false},
+		"a plan waits":             {func(t *state.Task) { t.Phase = state.PhaseAwaitingPlanApproval }, nil, true},
+		"changes wait":             {func(t *state.Task) { t.Phase = state.PhaseAwaitingPublishApproval }, nil, true},
+		"a question":               {func(t *state.Task) { t.Phase = state.PhaseAwaitingAnswer }, nil, true},
+		"a pull request":           {func(t *state.Task) { t.Phase = state.PhasePROpen }, nil, true},
+		"a failure":                {func(t *state.Task) { t.Phase = state.PhaseFailed }, nil, true},
+		"a decision on an edit":    {func(t *state.Task) { t.Phase, t.Waiting = state.PhasePlanning, &writer }, nil, true},
+		"its own next VM":          {func(t *state.Task) { queued(t); t.Fresh = true }, nil, true},
+		"a VM that it has by now":  {queued, nil, false},
+		"comments are gathered":    {func(t *state.Task) { t.Phase, t.Gathering = state.PhaseAwaitingPlanApproval, &state.Gathering{} }, nil, false},
+		"a run is active":          {func(t *state.Task) { t.Phase, t.Run = state.PhaseImplementing, &state.Run{State: state.RunActive} }, nil, false},
+		"a run is stopping":        {func(t *state.Task) { t.Phase, t.Run = state.PhaseAwaitingAnswer, &state.Run{State: state.RunStopping} }, nil, false},
+		"a run is launching":       {func(t *state.Task) { t.Phase, t.Run = state.PhaseImplementing, &state.Run{State: state.RunLaunching} }, nil, false},
+		"its repository is paused": {func(t *state.Task) { queued(t); t.Waiting = &state.Waiting{Kind: state.WaitPaused} }, nil, true},
+		"a launch waits":           {func(t *state.Task) { queued(t); t.Waiting.Place = 0 }, nil, false},
 		"it continues by itself": {func(t *state.Task) {
 			t.Phase, t.Waiting = state.PhaseInterrupted, &state.Waiting{Kind: state.WaitLimit}
 		}, nil, false},

@@ -35,6 +35,7 @@ const (
 	preCall     = "call/"     // ID: the Reservation of a model call whose cost is not yet recorded
 	preAudit    = "audit/"    // TIME, the newest first, /ID: the Action of an operator, uncompressed
 	preUpstream = "upstream/" // NAME: the limit or error that keeps runs from using this model provider
+	keyPauses   = "paused"    // the Pauses that are in effect
 
 )
 

@@ -47,10 +47,11 @@ type Options struct {
 type Store struct {
 	// VMs keeps the rows of the tasks' VMs, in the same database.
 	VMs *vm.Rows
-	// Reservations, Spending, ProviderStates and Audit keep data that is not part of a task, in the same database.
+	// Reservations, Spending, ProviderStates, Pauses and Audit keep data that is not part of a task, in the same database.
 	Reservations   *Reservations
 	Spending       *Spending
 	ProviderStates *ProviderStates
+	Pauses         *Pauses
 	Audit          *Audit
 
 	rows
@@ -87,7 +88,8 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	rows := rows{db, codec}
 	s := &Store{
 		VMs: vm.New(db, codec, now), Reservations: &Reservations{rows}, Spending: &Spending{rows}, ProviderStates: &ProviderStates{rows}, Audit: &Audit{rows},
-		rows: rows, now: now, policy: opts.Policy, next: machine.Next, seed: maphash.MakeSeed(),
+		Pauses: &Pauses{rows: rows, now: now},
+		rows:   rows, now: now, policy: opts.Policy, next: machine.Next, seed: maphash.MakeSeed(),
 		phaseChanged: opts.PhaseChanged, disabled: opts.DisabledSafeguards,
 	}
 	s.glances = NewDigest(s, (*state.Task).Overview)

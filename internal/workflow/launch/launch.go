@@ -85,6 +85,9 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error
 	} else if at != nil {
 		return event.Event{Run: t.Run.ID, Payload: event.Launched{Launch: *at}}, nil
 	}
+	if waiting, err := s.Workspaces.Hold(ctx, t); waiting != nil || err != nil { // checked again in Reach
+		return step.Blocked(waiting), err
+	}
 	if starts(t) {
 		why, err := s.Approvals.Recheck(ctx, w, t.Approval)
 		if err != nil {

@@ -98,7 +98,9 @@ type Opener struct {
 	TestsFor func(repo string) Tests
 	// SpanAllowed returns a *vm.LimitError if another paid span of a VM may not begin; it may be nil.
 	SpanAllowed func(ctx context.Context, vm string) error
-	Now         func() time.Time
+	// Paused returns a Waiting while the operator keeps a repository's tasks from starting runs and VMs; it may be nil.
+	Paused func(ctx context.Context, repo int64) (*state.Waiting, error)
+	Now    func() time.Time
 }
 
 // A Workspace is a task's checkout on a VM.
@@ -110,8 +112,19 @@ type Workspace struct {
 	open *Opener
 }
 
+// Hold returns a Waiting while the operator keeps the task from starting a run or a VM.
+func (o *Opener) Hold(ctx context.Context, t *state.Task) (*state.Waiting, error) {
+	if o.Paused == nil {
+		return nil, nil
+	}
+	return o.Paused(ctx, t.Key.Repo)
+}
+
 // Reach gets the task's VM and attaches its tether, or returns a Waiting. It stores the VM in the launch.
 func (o *Opener) Reach(ctx context.Context, t *state.Task, l *state.Launch) (*Workspace, *state.Waiting, error) {
+	if waiting, err := o.Hold(ctx, t); waiting != nil || err != nil {
+		return nil, waiting, err
+	}
 	server, err := o.VMs.Acquire(ctx, t)
 	if errors.Is(err, ErrNoSnapshot) {
 		l.RestoreFailure = "the snapshot of the VM is gone"

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/clock"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/words"
+)
+
+// repoArgument matches OWNER/REPO.
+var repoArgument = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
+
+const whilePaused = "While errand is paused, no new run starts and no VM is created. Agents that work go on to their end, finished work is published, and\n" +
+	"everything that people do on GitHub is applied: nothing is lost. A task that would start a run waits and says so. A pause lasts until\n" +
+	"`errand resume`, also if errand is restarted. errand has to be running; the command is recorded in the audit log: see `errand audit`."
+
+// pauseCommands pause and resume work.
+func pauseCommands(w world) []*cobra.Command {
+	var reason string
+	var all bool
+	pause := &cobra.Command{
+		Use: "pause [OWNER/REPO …]", Short: "Start no new runs and VMs, in repositories or at all, until `errand resume`",
+		Long: "Start no new runs and VMs: in the repositories, or at all if none is named.\n\n" + whilePaused,
+	}
+	resume := &cobra.Command{
+		Use: "resume [OWNER/REPO …]", Short: "End a pause; the tasks that waited continue at once",
+		Long: "End the pause of the repositories, or that of everything if none is named. Repositories that were paused by their names stay paused,\n" +
+			"unless --all is given. The tasks that waited continue at once, in the order in which they began to wait.",
+	}
+	pause.Flags().StringVar(&reason, "reason", "", "why; shown in status comments, in the pages and in the audit log")
+	resume.Flags().BoolVar(&all, "all", false, "also end the pauses of single repositories")
+	ordersPause(pause, w, func() url.Values { return url.Values{"reason": {reason}} })
+	ordersPause(resume, w, func() url.Values {
+		if all {
+			return url.Values{"all": {"true"}}
+		}
+		return url.Values{}
+	})
+	return []*cobra.Command{pause, resume, drainCommand(w)}
+}
+
+// ordersPause completes the command that sends an order for repositories, or for everything.
+func ordersPause(c *cobra.Command, w world, form func() url.Values) {
+	var path string
+	c.RunE = func(c *cobra.Command, repos []string) error {
+		for _, r := range repos {
+			if !repoArgument.MatchString(r) {
+				return errUsage{fmt.Errorf("%s takes repositories as OWNER/REPO, but got %q", c.Name(), r)}
+			}
+		}
+		if form().Has("all") && len(repos) > 0 {
+			return errUsage{errors.New("--all cannot be used with names of repositories")}
+		}
+		cfg, err := config.Load(path, w.env)
+		if err != nil {
+			return err
+		}
+		ctx, stop := untilSignal(c.Context())
+		defer stop()
+		if len(repos) == 0 {
+			return orderPause(ctx, w, cfg, c.Name(), "", form())
+		}
+		var failed []error
+		for _, r := range repos {
+			failed = append(failed, orderPause(ctx, w, cfg, c.Name(), r, form()))
+		}
+		return errors.Join(failed...)
+	}
+	configFlag(c, &path)
+}
+
+// orderPause sends one order and prints the result.
+func orderPause(ctx context.Context, w world, cfg config.Config, verb, repo string, form url.Values) error {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
+	defer cancel()
+	form.Set("repo", repo)
+	form.Set("id", rand.Text())
+	subject := repo
+	if repo == "" {
+		subject = "errand"
+	}
+	a, err := send(ctx, cfg, "/"+verb, form)
+	switch {
+	case errors.Is(err, errNotRunning):
+		return fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
+	case err != nil:
+		return err
+	case a.status == http.StatusOK:
+		_, err = fmt.Fprintf(w.out, "%s: %s\n", subject, oneLine(a.text()))
+		return err
+	case a.status == http.StatusConflict, a.status == http.StatusBadGateway, a.status == http.StatusBadRequest:
+		return fmt.Errorf("%s: refused: %s", subject, oneLine(a.text()))
+	}
+	return a.unexpected()
+}
+
+// drain is the command drain.
+type drain struct {
+	path, reason string
+	timeout      time.Duration
+	every        time.Duration // between two looks
+}
+
+const (
+	drainTimeout = 30 * time.Minute
+	drainEvery   = 2 * time.Second
+)
+
+// drainCommand pauses everything and waits until nothing is under way.
+func drainCommand(w world) *cobra.Command {
+	d := drain{every: drainEvery}
+	c := &cobra.Command{
+		Use: "drain", Short: "Pause everything, and wait until no agent works and nothing is being published",
+		Long: "Pause everything, and wait until no agent works, no work is being saved and nothing is being published: then errand can be stopped for\n" +
+			"maintenance without interrupting anybody. The pause stays in effect, also after a timeout (exit code 1) or Ctrl-C.\n\n" + whilePaused,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if d.timeout <= 0 {
+				return errUsage{errors.New("--timeout must be positive")}
+			}
+			cfg, err := config.Load(d.path, w.env)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(c.Context())
+			defer stop()
+			return d.run(ctx, w, cfg)
+		},
+	}
+	configFlag(c, &d.path)
+	c.Flags().DurationVar(&d.timeout, "timeout", drainTimeout, "how long to wait")
+	c.Flags().StringVar(&d.reason, "reason", "", "why; shown in status comments, in the pages and in the audit log")
+	return c
+}
+
+// stillPaused ends the messages about a drain that did not reach its end.
+const stillPaused = "errand stays paused: no new run starts until `errand resume`."
+
+func (d drain) run(ctx context.Context, w world, cfg config.Config) error {
+	if err := orderPause(ctx, w, cfg, "pause", "", url.Values{"reason": {d.reason}}); err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	shown := "  not known: errand has not answered\n"
+	for {
+		p, err := readPause(within, cfg)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("stopped waiting. %s", stillPaused)
+		case within.Err() != nil:
+			return fmt.Errorf("after %s this is still under way:\n%s%s `errand drain` waits again, `errand stop OWNER/REPO#N` stops an agent and keeps its work", words.Span(d.timeout), shown, stillPaused)
+		case errors.Is(err, errNotRunning), errors.Is(err, errNoAnswer): // errand may be restarting
+			p.UnderWay = append(p.UnderWay, workEntry{Doing: "errand does not answer"})
+		case err != nil:
+			return fmt.Errorf("%w\n%s", err, stillPaused)
+		case !p.all():
+			return errors.New("somebody resumed errand meanwhile")
+		case len(p.UnderWay) == 0:
+			_, err = fmt.Fprintln(w.out, "Drained: no agent works and nothing is being published. errand stays paused until `errand resume`.")
+			return err
+		}
+		if now := p.work(); now != shown {
+			shown = now
+			if _, err := fmt.Fprintf(w.out, "Waiting for:\n%s", shown); err != nil {
+				return err
+			}
+		}
+		_ = clock.Sleep(within, d.every) // if it is cut short, the next request says why
+	}
+}
+
+// pauseState is errand's answer about pauses.
+type pauseState struct {
+	Paused   []struct{ Repo int64 }
+	UnderWay []workEntry `json:"under_way"`
+}
+
+// workEntry is something that is under way: of a task, or of none.
+type workEntry struct{ Task, Doing string }
+
+// all reports whether everything is paused.
+func (p pauseState) all() bool {
+	for _, one := range p.Paused {
+		if one.Repo == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// work lists the work that is under way, a line each.
+func (p pauseState) work() string {
+	var s strings.Builder
+	for _, u := range p.UnderWay {
+		if u.Task != "" {
+			fmt.Fprintf(&s, "  %s: %s\n", oneLine(u.Task), oneLine(u.Doing))
+			continue
+		}
+		fmt.Fprintf(&s, "  %s\n", oneLine(u.Doing))
+	}
+	return s.String()
+}
+
+func readPause(ctx context.Context, cfg config.Config) (p pauseState, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	a, err := ask(ctx, cfg, http.MethodGet, "/pause.json")
+	switch {
+	case err != nil:
+		return p, err
+	case a.status != http.StatusOK:
+		return p, a.unexpected()
+	}
+	if err := json.Unmarshal(a.body, &p); err != nil {
+		return p, fmt.Errorf("read errand's answer: %w", err)
+	}
+	return p, nil
+}
+
+// pausedLine describes the pauses for `errand status`.
+func pausedLine(list []pausedEntry, now time.Time) string {
+	var s strings.Builder
+	for _, p := range list {
+		name, resume := p.Name, "errand resume "+p.Name
+		if p.Repo == 0 {
+			name, resume = "errand", "errand resume"
+		}
+		fmt.Fprintf(&s, "! %s is paused, for %s by %s", oneLine(name), words.Span(now.Sub(p.Since)), oneLine(p.By))
+		if p.Reason != "" {
+			s.WriteString(": " + oneLine(p.Reason))
+		}
+		fmt.Fprintf(&s, " (`%s`)\n", oneLine(resume))
+	}
+	return s.String()
+}
+
+// pausedEntry is a pause in status.json.
+type pausedEntry struct {
+	Repo             int64
+	Name, By, Reason string
+	Since            time.Time
+}
