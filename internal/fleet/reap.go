@@ -197,6 +197,8 @@ func (r *reaper) isNeededByTask(row vm.Row, t *state.Task, now time.Time) bool {
 		return true
 	case row.Phase == vm.Busy || row.Phase == vm.Parked || row.Phase == vm.Sleeping:
 		return false // the task has another VM by now
+	case t.Waiting != nil && t.Waiting.Kind == state.WaitPaused:
+		return false // nobody brings it up before the operator resumes, and until then it costs money
 	case t.Run != nil, t.Waiting != nil:
 		return true // its launch brings it up
 	}

@@ -224,15 +224,17 @@ func TestReapRows(t *testing.T) {
 		work vm.EventKind
 		why  fleet.Reason // empty: it is kept
 	}{
-		"its task has it":             {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: mine}}, "", ""},
-		"its task is parked":          {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: mine}}, vm.Rest, ""},
-		"its launch is active":        {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskRuns: state.TaskRuns{Run: &state.Run{}}}, "", ""},
-		"its launch waits":            {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: &state.Waiting{}}}, "", ""},
-		"no task":                     {nil, "", fleet.ReasonOrphan},
-		"its task is done":            {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}, TaskVMs: state.TaskVMs{VM: mine}}, "", fleet.ReasonDone},
-		"its task was canceled":       {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseCancelled}}, "", fleet.ReasonCancelled},
-		"its task has another VM":     {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: "other"}}}, vm.Work, fleet.ReasonOrphan},
-		"its task gave up the launch": {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseFailed}}, "", fleet.ReasonOrphan},
+		"its task has it":              {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: mine}}, "", ""},
+		"its task is parked":           {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, TaskVMs: state.TaskVMs{VM: mine}}, vm.Rest, ""},
+		"its launch is active":         {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskRuns: state.TaskRuns{Run: &state.Run{}}}, "", ""},
+		"its launch waits":             {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: &state.Waiting{}}}, "", ""},
+		"its launch was paused":        {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: state.Pause{}.Waiting()}, TaskRuns: state.TaskRuns{Run: &state.Run{}}}, "", fleet.ReasonOrphan},
+		"its VM was idle at the pause": {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing, Waiting: state.Pause{}.Waiting()}, TaskVMs: state.TaskVMs{VM: mine}}, vm.Rest, ""},
+		"no task":                      {nil, "", fleet.ReasonOrphan},
+		"its task is done":             {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseDone}, TaskVMs: state.TaskVMs{VM: mine}}, "", fleet.ReasonDone},
+		"its task was canceled":        {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseCancelled}}, "", fleet.ReasonCancelled},
+		"its task has another VM":      {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskVMs: state.TaskVMs{VM: &state.VM{Name: "other"}}}, vm.Work, fleet.ReasonOrphan},
+		"its task gave up the launch":  {&state.Task{TaskPhase: state.TaskPhase{Phase: state.PhaseFailed}}, "", fleet.ReasonOrphan},
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
