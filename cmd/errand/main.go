@@ -2,7 +2,6 @@
 //
 //	errand setup                        create the GitHub App and the configuration
 //	errand serve -c config.yml          run until SIGINT or SIGTERM
-//	errand check-config -c config.yml   check a configuration; config lists its values
 //	errand doctor -c config.yml         find out what does not work
 //	errand status -c config.yml         show the open tasks, costs and problems
 //	errand task OWNER/REPO#N            show one task; tasks lists them
