@@ -73,14 +73,3 @@ func TestAdopt(t *testing.T) {
 		})
 	}
 }
-
-func TestLocalAddress(t *testing.T) {
-	t.Parallel()
-	for listen, want := range map[string]string{
-		":8080": "127.0.0.1:8080", "0.0.0.0:8080": "127.0.0.1:8080", "[::]:8080": "[::1]:8080", "127.0.0.1:8080": "127.0.0.1:8080", "errand.lan:80": "errand.lan:80",
-	} {
-		if got := localAddress(listen); got != want {
-			t.Errorf("%s: got %s, want %s", listen, got, want)
-		}
-	}
-}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/selfclient"
 )
 
 // errNotRunning means that no connection to errand's address was made.
@@ -58,12 +59,6 @@ func (a answer) unexpected() error {
 // maxQuoted is how much of an unexpected answer is quoted, in characters.
 const maxQuoted = 200
 
-// direct makes requests to errand's address only: the token is sent to no proxy, and no redirect is followed.
-var direct = &http.Client{
-	Transport:     &http.Transport{DisableKeepAlives: true},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
 // ask sends a request for a path, with an optional query, to the running errand, at admin.listen or listen, with admin.token. Its
 // error is errNotRunning if no connection is made, and errNoAnswer if nothing answers there.
 func ask(ctx context.Context, cfg config.Config, method, path string) (answer, error) {
@@ -100,10 +95,12 @@ func send(ctx context.Context, cfg config.Config, path string, form url.Values) 
 }
 
 func request(ctx context.Context, cfg config.Config, method, path string, form url.Values) (answer, error) {
-	a := answer{address: localAddress(cmp.Or(cfg.Admin.Listen, cfg.Listen))}
+	listen := cmp.Or(cfg.Admin.Listen, cfg.Listen)
+	a := answer{address: selfclient.Address(listen)}
+	client, base := selfclient.New(cfg, listen)
 	path, query, _ := strings.Cut(path, "?")
-	target := url.URL{Scheme: "http", Host: a.address, Path: path, RawQuery: query}
-	r, err := http.NewRequestWithContext(ctx, method, target.String(), strings.NewReader(form.Encode()))
+	target := url.URL{Path: path, RawQuery: query}
+	r, err := http.NewRequestWithContext(ctx, method, base+target.String(), strings.NewReader(form.Encode()))
 	if err != nil {
 		return a, fmt.Errorf("ask errand: %w", err)
 	}
@@ -114,7 +111,7 @@ func request(ctx context.Context, cfg config.Config, method, path string, form u
 		a.token = true
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := direct.Do(r)
+	resp, err := client.Do(r)
 	if err != nil {
 		return a, unanswered(method, a.address, err)
 	}
@@ -140,16 +137,4 @@ func unanswered(method, address string, err error) error {
 		return fmt.Errorf("ask errand at %s: %w: %w", address, errNoAnswer, err)
 	}
 	return fmt.Errorf("ask errand at %s: %w: %w\nIt may have carried the command out: look at `errand audit`", address, errNoAnswer, err)
-}
-
-// localAddress returns an address at which this host reaches a listener: one on all addresses is reached at a local one.
-func localAddress(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err != nil || host != "" && (ip == nil || !ip.IsUnspecified()) {
-		return listen
-	}
-	if strings.Contains(host, ":") {
-		return net.JoinHostPort("::1", port)
-	}
-	return net.JoinHostPort("127.0.0.1", port)
 }

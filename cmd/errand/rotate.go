@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/keyfile"
 	"github.com/errand-bot/errand/internal/rotation"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/server"
 )
 
@@ -65,8 +66,9 @@ func rotateWebhookCommand(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			client, base := selfclient.New(cfg, cfg.Listen)
 			return rotation.Webhook{
-				File: file, Hook: "http://" + localAddress(cfg.Listen) + handlers.HookPath, GitHub: f, Out: w.out,
+				File: file, Hook: base + handlers.HookPath, Client: client, GitHub: f, Out: w.out,
 				Poll: time.Second, Wait: wait, Proof: time.Minute,
 			}.Run(ctx)
 		},

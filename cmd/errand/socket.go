@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/errand-bot/errand/internal/selfclient"
 )
 
 // inheritedListener returns the listener that the service manager has opened for errand (systemd's socket activation), or nil if
@@ -39,7 +40,7 @@ func inheritedListener() (net.Listener, error) {
 // listensAt reports whether a listener is reached at an address of this host.
 func listensAt(ln net.Listener, address string) bool {
 	own, isTCP := ln.Addr().(*net.TCPAddr)
-	host, port, err := net.SplitHostPort(localAddress(address))
+	host, port, err := net.SplitHostPort(selfclient.Address(address))
 	if !isTCP || err != nil || port != strconv.Itoa(own.Port) {
 		return false
 	}

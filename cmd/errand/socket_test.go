@@ -102,6 +102,10 @@ func guidOf(i int) string { return fmt.Sprintf("7e1c1b5e-0000-4000-8000-%012d", 
 
 // sendWebhook sends a webhook over a new connection, with GitHub's time limit.
 func sendWebhook(address, guid string) error {
+	return sendWebhookBy(&http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}, address, guid)
+}
+
+func sendWebhookBy(client *http.Client, address, guid string) error {
 	body := []byte(`{"action":"opened"}`)
 	mac := hmac.New(sha256.New, []byte("hook-secret-for-tests"))
 	mac.Write(body)
@@ -114,7 +118,6 @@ func sendWebhook(address, guid string) error {
 	} {
 		r.Header.Set(name, value)
 	}
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(r)
 	if err != nil {
 		return fmt.Errorf("webhook %s: %w", guid, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -110,7 +111,7 @@ func showTask(ctx context.Context, w world, cfg config.Config, task string, asJS
 		return fmt.Errorf("read errand's answer: %w", err)
 	}
 	var s strings.Builder
-	r.write(&s, cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), "http://"+localAddress(cmp.Or(cfg.Admin.Listen, cfg.Listen))))
+	r.write(&s, cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), "http://"+selfclient.Address(cmp.Or(cfg.Admin.Listen, cfg.Listen))))
 	_, err = io.WriteString(w.out, logview.Plain(s.String()))
 	return err
 }

@@ -37,6 +37,7 @@ type Config struct {
 	// TrustedProxies are the addresses or CIDR ranges of reverse proxies in front of errand, such as 127.0.0.1 or
 	// 10.0.0.0/8. X-Forwarded-For is trusted only in requests from these addresses.
 	TrustedProxies []string `yaml:"trusted_proxies"`
+	TLS            TLS      `yaml:"tls"`
 
 	Log     Log     `yaml:"log"`
 	GitHub  GitHub  `yaml:"github"`
@@ -282,7 +283,7 @@ type Keep struct {
 func Default() Config {
 	s, p := settings.Default(), machine.DefaultPolicy()
 	return Config{
-		Enabled: true, Deployment: "errand", Data: "errand-data", Listen: "127.0.0.1:8080",
+		Enabled: true, Deployment: "errand", Data: "errand-data", Listen: "127.0.0.1:8080", TLS: TLS{Directory: defaultDirectory},
 		Log:      Log{Level: "info", Format: "json"},
 		GitHub:   GitHub{URL: "https://github.com", Webhooks: WebhooksPush},
 		Agent:    registry.DefaultConfig(),

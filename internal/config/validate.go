@@ -37,6 +37,7 @@ func (c Config) problems() report {
 	r.unless(isAddress(c.Listen), "listen", "%q: write HOST:PORT, such as 127.0.0.1:8080", c.Listen)
 	r.unless(c.PublicURL == "" || isURL(c.PublicURL), "public_url", "%q is not an http(s) address", c.PublicURL)
 	c.proxyProblems(&r)
+	c.tlsProblems(&r)
 	r.unless(slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level), "log.level", "%q: write debug, info, warn or error", c.Log.Level)
 	r.unless(slices.Contains([]string{"json", "console"}, c.Log.Format), "log.format", "%q: write json or console", c.Log.Format)
 	r.unless(c.Admin.Token.Set() || c.Admin.Listen != "", "admin.token", "write env:NAME or file:/path, or serve the pages on a separate address with admin.listen")

@@ -33,7 +33,8 @@ import (
 // Webhook is the rotation of a webhook secret.
 type Webhook struct {
 	File   string // with the secret
-	Hook   string // URL of the webhook of the running errand, on this host
+	Hook   string // URL of the webhook of the running errand, for Client, which reaches it on this host
+	Client *http.Client
 	GitHub GitHub
 	Out    io.Writer
 	Poll   time.Duration // how often errand and GitHub are asked while the rotation waits
@@ -176,12 +177,6 @@ func (w Webhook) probeAll(ctx context.Context, secrets []string) error {
 	return nil
 }
 
-// direct sends probes to errand's address only.
-var direct = &http.Client{
-	Transport:     &http.Transport{DisableKeepAlives: true},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
 // probeEvent is no event of GitHub's: errand verifies its signature, and stores nothing.
 const probeEvent = "errand_secret_check"
 
@@ -202,7 +197,7 @@ func (w Webhook) probe(ctx context.Context, secret string) error {
 	} {
 		r.Header.Set(name, value)
 	}
-	resp, err := direct.Do(r)
+	resp, err := w.Client.Do(r)
 	if err != nil {
 		return fmt.Errorf("it cannot be reached: %w", err)
 	}

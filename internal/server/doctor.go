@@ -93,6 +93,9 @@ func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs, 
 		doctor.VMCheck(vms),
 		doctor.ModelCheck(s.tryModels),
 	}
+	if s.certs != nil {
+		checks = append(checks, s.certs.check())
+	}
 	if s.cfg.Provider == config.ProviderLocal {
 		checks = append(checks, doctor.ProgramCheck(programs(s.cfg)))
 	}

@@ -24,6 +24,10 @@ func (s *Server) listen(ctx context.Context) (err error) {
 			return fmt.Errorf("listen: %w; choose another address with `listen`", err)
 		}
 	}
+	if host := s.cfg.TLSHost(); host != "" {
+		s.certs = s.newCertificates(host)
+		s.listener = s.certs.wrap(s.listener)
+	}
 	if a := s.cfg.Admin.Listen; a != "" {
 		var lc net.ListenConfig
 		if s.adminLn, err = lc.Listen(ctx, "tcp", a); err != nil {

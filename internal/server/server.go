@@ -114,6 +114,7 @@ type Server struct {
 	cleaner   *retention.Cleaner
 	listener  net.Listener
 	adminLn   net.Listener
+	certs     *certificates // nil unless errand serves HTTPS itself
 
 	inbox   atomic.Pointer[handlers.Inbox]
 	sweeper atomic.Pointer[watch.Sweeper]
@@ -268,6 +269,9 @@ func (s *Server) Run(ctx context.Context) error {
 		s.summaries.WriteMissed(ctx)
 		return nil
 	})
+	if s.certs != nil {
+		g.Go(func() error { return s.certs.begin(ctx, s.opts.Log) })
+	}
 	g.Go(func() error { return s.keeper.Run(ctx) })
 	g.Go(func() error { return s.gateway.Run(ctx) })
 	g.Go(func() error { return s.work(ctx) })

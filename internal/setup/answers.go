@@ -210,7 +210,7 @@ func (r *run) publicURL() string {
 }
 
 func (r *run) askAddress(ctx context.Context) error {
-	return r.askAll(ctx, "github", "webhooks", "public_url", "listen", "trusted_proxies", "data")
+	return r.askAll(ctx, "github", "webhooks", "tls", "public_url", "listen", "trusted_proxies", "data")
 }
 
 func (r *run) askTrigger(ctx context.Context) error {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/setup/setuptest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
@@ -182,7 +181,7 @@ func TestTerminal(t *testing.T) {
 	o.answers = nil
 	o.env.Interactive = true
 	o.env.In = strings.NewReader(strings.Join([]string{
-		"nonsense", base, "", // github, webhooks
+		"nonsense", base, "", "", // github, webhooks, tls
 		"", "https://example.org/path", "http://localhost:1", // public_url
 		"127.0.0.1:1", "-", "", // listen, trusted_proxies, data
 		"-", "worker", // label, assignee
@@ -252,47 +251,6 @@ func TestWrongModelKey(t *testing.T) {
 	}
 	if m := o.load().Models["anthropic"]; m.Subscription.Token.Reveal() != "model-key-for-tests" || m.Key.Set() {
 		t.Errorf("the model is %+v", m)
-	}
-}
-
-// TestUnit checks that a unit is written on request, and that another one is kept.
-func TestUnit(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	o.opts.Skip = []string{"installation", "webhook", "repositories"}
-	o.answers["unit"], o.env.Program = "write", "/home/ada/errand/bin/errand"
-	o.write("errand.service", "[Unit]\nDescription=mine\n")
-	if err := o.run(); err == nil || !strings.Contains(err.Error(), "exists and differs") {
-		t.Errorf("another unit: %v", err)
-	}
-	o.wantOutput("A service may not be able to start /home/ada/errand/bin/errand: copy")
-	o.env.Program = "/opt/errand/bin/errand"
-	if err := os.Remove(o.path("errand.service")); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := o.run(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o.wantOutput("is up to date")
-	text, err := os.ReadFile(o.path("errand.service"))
-	if err != nil || !strings.Contains(string(text), "\nExecStart=/opt/errand/bin/errand serve -c "+o.dir+"/config.yml\n") || !strings.Contains(string(text), "\nUser="+o.answers["user"]+"\n") {
-		t.Errorf("%v\n%s", err, text)
-	}
-	if _, err := setup.Unit("errand", "/opt/errand", "/etc/%n/config.yml"); err == nil {
-		t.Error("a path with a specifier of systemd was accepted")
-	}
-	manual, err := os.ReadFile("../../docs/install.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented, err := setup.Unit("errand", "/opt/errand/bin/errand", "/etc/errand/config.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if indented := "   " + strings.ReplaceAll(strings.TrimSpace(documented), "\n", "\n   "); !strings.Contains(strings.ReplaceAll(string(manual), "\n\n", "\n   \n"), indented) {
-		t.Errorf("docs/install.md has another unit than:\n%s", documented)
 	}
 }
 

@@ -38,7 +38,7 @@ func (r *run) draft() ([]byte, error) {
 			proxies = append(proxies, one)
 		}
 	}
-	if r.publicURL() == "" {
+	if r.publicURL() == "" || r.servesTLS() {
 		proxies = nil
 	}
 	app := SavedApp{}
@@ -49,7 +49,7 @@ func (r *run) draft() ([]byte, error) {
 	err := template.Must(template.New("config").Funcs(template.FuncMap{"yaml": quoted, "file": func(name string) (string, error) {
 		return quoted("file:" + r.path(name))
 	}}).Parse(configText)).Execute(&b, map[string]any{
-		"Data": r.answer("data"), "Listen": r.answer("listen"), "PublicURL": r.publicURL(), "Proxies": proxies,
+		"Data": r.answer("data"), "Listen": r.answer("listen"), "PublicURL": r.publicURL(), "Proxies": proxies, "ACME": r.servesTLS(),
 		"GitHub": strings.TrimSuffix(r.answer("github"), "/"), "App": app, "Label": r.answer("label"), "Assignee": r.answer("assignee"),
 		"Agent": r.answer("agent"), "ModelName": registry.APIOf(r.answer("agent")), "ModelURL": strings.TrimSuffix(r.answer("model_url"), "/"),
 		"Subscription": r.subscribed(), "VMs": r.answer("vms"), "Hetzner": config.ProviderHetzner,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,11 +22,18 @@ var unitText string
 
 // unit returns the systemd unit for this installation.
 func (r *run) unit() (string, error) {
-	return Unit(r.answer("user"), r.Program, r.configFile())
+	listen := r.answer("listen")
+	if r.loaded {
+		listen = r.cfg.Listen
+	}
+	return Unit(r.answer("user"), r.Program, r.configFile(), listen)
 }
 
-// Unit returns the systemd unit for a user, the path of the errand program and that of the configuration.
-func Unit(userName, program, configFile string) (string, error) {
+// firstFreePort is the first port that every user can open.
+const firstFreePort = 1024
+
+// Unit returns the systemd unit for a user, the path of the errand program, that of the configuration, and the address that errand opens.
+func Unit(userName, program, configFile, listen string) (string, error) {
 	for _, s := range []string{program, configFile} {
 		if strings.ContainsAny(s, "\"\\%$\n") {
 			return "", fmt.Errorf("the path %q cannot be written in a systemd unit", s)
@@ -37,9 +45,17 @@ func Unit(userName, program, configFile string) (string, error) {
 		}
 		return s
 	}
+	_, text, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", fmt.Errorf("read the port of %q: %w", listen, err)
+	}
+	port, err := net.LookupPort("tcp", text)
+	if err != nil {
+		return "", fmt.Errorf("read the port of %q: %w", listen, err)
+	}
 	var b bytes.Buffer
-	err := template.Must(template.New("unit").Funcs(template.FuncMap{"arg": arg}).Parse(unitText)).Execute(&b, map[string]string{
-		"User": userName, "Program": program, "Config": configFile,
+	err = template.Must(template.New("unit").Funcs(template.FuncMap{"arg": arg}).Parse(unitText)).Execute(&b, map[string]any{
+		"User": userName, "Program": program, "Config": configFile, "LowPort": port < firstFreePort,
 	})
 	return b.String(), err
 }

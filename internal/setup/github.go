@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/manifest"
+	"github.com/errand-bot/errand/internal/selfclient"
 )
 
 const (
@@ -134,20 +134,13 @@ func (r *run) checkWebhook(ctx context.Context) error {
 
 // serving reports whether errand answers at its address.
 func (r *run) serving(ctx context.Context) bool {
-	host, port, err := net.SplitHostPort(r.cfg.Listen)
-	if err != nil {
-		return false
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "localhost"
-	}
+	client, base := selfclient.New(r.cfg, r.cfg.Listen)
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/healthz", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/healthz", http.NoBody)
 	if err != nil {
 		return false
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
 	resp, err := client.Do(req)
 	if err != nil {
 		return false

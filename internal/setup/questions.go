@@ -85,11 +85,14 @@ func Questions() []Question {
 		{Key: "github", Text: "Address of GitHub, or of your Enterprise Server", Default: "https://github.com", check: checkGitHub},
 		{Key: "webhooks", Text: "How webhooks reach errand: push (GitHub sends them to public_url) or poll (errand reads them from GitHub's log " +
 			"every 15 seconds and needs no public address)", Default: pushed, check: oneOf(pushed, string(config.WebhooksPoll))},
-		{Key: "public_url", Text: "Address at which GitHub and people reach errand, through a proxy with TLS, such as https://errand.example.org",
+		{Key: "tls", Text: "Who serves HTTPS: proxy (a reverse proxy in front of errand) or acme (errand, on port 443, with a certificate of Let's Encrypt, " +
+			"whose terms of service you accept by this)", Default: "proxy", when: is("webhooks", pushed), check: oneOf("proxy", "acme")},
+		{Key: "public_url", Text: "Address at which GitHub and people reach errand, such as https://errand.example.org",
 			Required: true, when: is("webhooks", pushed), check: checkPublicURL},
-		{Key: "listen", Text: "Address on this host to which the proxy forwards", Default: config.Default().Listen, check: checkListen},
+		{Key: "listen", Text: "Address on this host at which errand serves", Default: "`" + config.Default().Listen + "`, or `:443` with acme",
+			fallback: defaultListen, check: checkListen},
 		{Key: "trusted_proxies", Text: "Addresses of the proxy, separated by commas", Default: "127.0.0.1", Optional: true,
-			when: is("webhooks", pushed), check: checkProxies},
+			when: func(r *run) bool { return r.publicURL() != "" && !r.servesTLS() }, check: checkProxies},
 		{Key: "data", Text: "Folder for errand's data",
 			Default:  "`/var/lib/errand` for `/etc/errand`, otherwise `data` in the folder of the setup",
 			fallback: defaultData, check: checkPath},
@@ -143,6 +146,19 @@ func defaultModelURL(agent string) string {
 		string(modelapi.Anthropic): "https://api.anthropic.com", string(modelapi.OpenAI): "https://api.openai.com",
 		string(modelapi.Gemini): "https://generativelanguage.googleapis.com",
 	}[registry.APIOf(agent)]
+}
+
+// servesTLS reports whether errand serves HTTPS itself.
+func (r *run) servesTLS() bool {
+	q := questionOf("tls")
+	return q.applies(r) && r.answer("tls") == "acme"
+}
+
+func defaultListen(r *run) string {
+	if r.servesTLS() {
+		return ":443"
+	}
+	return config.Default().Listen
 }
 
 // defaultData returns the folder for data: that of the systemd unit for its folder of the configuration.
@@ -204,8 +220,11 @@ func checkPublicURL(r *run, v string) error {
 		return err
 	}
 	github, err := url.Parse(r.answer("github"))
-	if err == nil && isLoopback(u) && !isLoopback(github) {
+	switch {
+	case err == nil && isLoopback(u) && !isLoopback(github):
 		return fmt.Errorf("%q: GitHub cannot reach this address; write one that is public", v)
+	case r.servesTLS():
+		return config.CheckTLSHost(v)
 	}
 	return nil
 }

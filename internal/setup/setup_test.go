@@ -242,6 +242,31 @@ func TestSetupWithoutPublicAddress(t *testing.T) {
 	o.wantOutput("errand reads webhooks from GitHub's log")
 }
 
+// TestSetupWithOwnCertificate sets up errand that serves HTTPS itself.
+func TestSetupWithOwnCertificate(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	delete(o.answers, "listen")
+	o.opts.Skip = []string{"installation", "webhook", "repositories"}
+	o.answers["tls"] = "acme"
+	for address, want := range map[string]string{
+		"http://localhost:1": "write https:// and a host name", "https://192.0.2.1": "write https:// and a host name", "https://errand.example.org:8443": "without a port",
+	} {
+		o.answers["public_url"] = address
+		if err := o.run(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", address, err, want)
+		}
+	}
+	o.answers["public_url"] = "https://errand.example.org"
+	if err := o.run(); err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+	if cfg := o.load(); cfg.TLSHost() != "errand.example.org" || cfg.Listen != ":443" || len(cfg.TrustedProxies) > 0 {
+		t.Errorf("the configuration is %+v, listen %s", cfg.TLS, cfg.Listen)
+	}
+	o.wantOutput("AmbientCapabilities=CAP_NET_BIND_SERVICE")
+}
+
 // TestAnotherAgentGetsAnotherKey changes the agent with --force: the earlier provider's address and key are not used for the new one.
 func TestAnotherAgentGetsAnotherKey(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func TestPastedKeyIsDiscarded(t *testing.T) {
 	key := strings.TrimSpace(string(o.github.App().PEM))
 	o.write("app.pem", key)
 	for k, v := range map[string]string{
-		"webhooks": "push", "trusted_proxies": "127.0.0.1", "label": "errand", "agent": "claude", "model_url": "https://api.anthropic.com",
+		"webhooks": "push", "tls": "proxy", "trusted_proxies": "127.0.0.1", "label": "errand", "agent": "claude", "model_url": "https://api.anthropic.com",
 		"model_auth": "key", "vms": "local", "app": "existing", "app_id": strconv.FormatInt(o.github.App().ID, 10),
 	} {
 		o.answers[k] = v

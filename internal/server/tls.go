@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/crypto/acme"
+	"golang.org/x/crypto/acme/autocert"
+
+	"github.com/errand-bot/errand/internal/clock"
+	"github.com/errand-bot/errand/internal/doctor"
+)
+
+const (
+	// acmeTimeout is the timeout for one request to the certificate authority.
+	acmeTimeout = time.Minute
+	// acmeRetry is the time between two attempts to get the first certificate: Let's Encrypt allows five failed ones per hour.
+	acmeRetry = 15 * time.Minute
+)
+
+// certificates gets and renews the certificate of a host by ACME, with the challenge tls-alpn-01 on errand's own port.
+type certificates struct {
+	host    string
+	manager *autocert.Manager
+	now     func() time.Time
+
+	mu     sync.Mutex
+	failed time.Time // of the latest attempt to get a certificate; zero after a success
+	err    error     // of that attempt
+	valid  time.Time // until when the latest certificate is valid
+}
+
+func (s *Server) newCertificates(host string) *certificates {
+	return &certificates{host: host, now: s.opts.Now, manager: &autocert.Manager{
+		Prompt:     autocert.AcceptTOS, // by setting tls.acme
+		Cache:      autocert.DirCache(filepath.Join(s.cfg.Data, "certificates")),
+		HostPolicy: autocert.HostWhitelist(host),
+		Email:      s.cfg.TLS.Email,
+		Client: &acme.Client{
+			DirectoryURL: s.cfg.TLS.Directory, UserAgent: "errand/" + s.opts.Version, HTTPClient: &http.Client{Timeout: acmeTimeout},
+		},
+	}}
+}
+
+// wrap returns a listener of HTTPS on a listener. Only HTTP/1.1 is offered.
+func (c *certificates) wrap(ln net.Listener) net.Listener {
+	return tls.NewListener(ln, &tls.Config{
+		GetCertificate: c.get, NextProtos: []string{"http/1.1", acme.ALPNProto}, MinVersion: tls.VersionTLS12,
+	})
+}
+
+// get returns the certificate for a connection. After a failure nothing is tried for a while, however many connect: the authority limits
+// failures. Its own connections, which check the host, are always answered.
+func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if slices.Contains(hello.SupportedProtos, acme.ALPNProto) {
+		return c.manager.GetCertificate(hello)
+	}
+	c.mu.Lock()
+	failed, err := c.failed, c.err
+	c.mu.Unlock()
+	if !failed.IsZero() && c.now().Sub(failed) < acmeRetry {
+		return nil, err
+	}
+	cert, err := c.manager.GetCertificate(hello)
+	if err == nil || hello.ServerName == c.host {
+		c.store(cert, err)
+	}
+	return cert, err
+}
+
+func (c *certificates) store(cert *tls.Certificate, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err = err; err != nil {
+		c.failed = c.now()
+		return
+	}
+	c.failed = time.Time{}
+	if leaf, err := x509.ParseCertificate(cert.Certificate[0]); err == nil {
+		c.valid = leaf.NotAfter
+	}
+}
+
+// begin gets the first certificate before anybody connects, so that no webhook waits for it, and tries until it succeeds or ctx ends.
+func (c *certificates) begin(ctx context.Context, log zerolog.Logger) error {
+	hello := &tls.ClientHelloInfo{
+		ServerName: c.host, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256},
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+	}
+	for {
+		_, err := c.get(hello)
+		if err == nil {
+			log.Info().Str("host", c.host).Msg("serving HTTPS")
+			return nil
+		}
+		log.Error().Err(err).Str("host", c.host).Str("remedy", "let port 443 of this host name lead to errand's listen address; errand tries again in a quarter of an hour").
+			Msg("failed to get a certificate")
+		if err := clock.Sleep(ctx, acmeRetry); err != nil {
+			return nil
+		}
+	}
+}
+
+// check returns doctor's check of the certificate. While no server runs, nothing is known about it.
+func (c *certificates) check() doctor.Check {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return doctor.CertificateCheck(doctor.Certificate{Host: c.host, Valid: c.valid, Err: c.err, Now: c.now})
+}

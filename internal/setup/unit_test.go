@@ -1,0 +1,56 @@
+package setup_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/setup"
+)
+
+// TestUnit checks that a unit is written on request, and that another one is kept.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.opts.Skip = []string{"installation", "webhook", "repositories"}
+	o.answers["unit"], o.env.Program = "write", "/home/ada/errand/bin/errand"
+	o.write("errand.service", "[Unit]\nDescription=mine\n")
+	if err := o.run(); err == nil || !strings.Contains(err.Error(), "exists and differs") {
+		t.Errorf("another unit: %v", err)
+	}
+	o.wantOutput("A service may not be able to start /home/ada/errand/bin/errand: copy")
+	o.env.Program = "/opt/errand/bin/errand"
+	if err := os.Remove(o.path("errand.service")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := o.run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.wantOutput("is up to date")
+	text, err := os.ReadFile(o.path("errand.service"))
+	if err != nil || !strings.Contains(string(text), "\nExecStart=/opt/errand/bin/errand serve -c "+o.dir+"/config.yml\n") || !strings.Contains(string(text), "\nUser="+o.answers["user"]+"\n") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if _, err := setup.Unit("errand", "/opt/errand", "/etc/%n/config.yml", ":8080"); err == nil {
+		t.Error("a path with a specifier of systemd was accepted")
+	}
+	for listen, low := range map[string]bool{":443": true, "127.0.0.1:https": true, ":8080": false} {
+		got, err := setup.Unit("errand", "/opt/errand/bin/errand", "/etc/errand/config.yml", listen)
+		if err != nil || strings.Contains(got, "\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n") != low {
+			t.Errorf("%s: %v\n%s", listen, err, got)
+		}
+	}
+	manual, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented, err := setup.Unit("errand", "/opt/errand/bin/errand", "/etc/errand/config.yml", "127.0.0.1:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if indented := "   " + strings.ReplaceAll(strings.TrimSpace(documented), "\n", "\n   "); !strings.Contains(strings.ReplaceAll(string(manual), "\n\n", "\n   \n"), indented) {
+		t.Errorf("docs/install.md has another unit than:\n%s", documented)
+	}
+}
