@@ -52,7 +52,7 @@ func play(t *testing.T, files []string) {
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
 			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
 			"hostile": hostile, "logs": logs, "sleep": sleepCmd, "key": keyCmd,
-			"adopt": adopt, "operator": operator, "drain": drainCmd, "stolen": stolen, "large": large, "submodule": submodule,
+			"adopt": adopt, "operator": operator, "drain": drainCmd, "stolen": stolen, "visit": visit, "press": press, "revoke": revoke, "large": large, "submodule": submodule,
 		},
 	})
 }
@@ -110,6 +110,8 @@ type story struct {
 	bots    map[string]bool
 	moved   map[int64]bool    // comments that were moved when their issue was transferred
 	uploads map[string]string // addresses by file name
+
+	browsers map[string]*browser // by person
 }
 
 type key struct{}
@@ -119,7 +121,7 @@ func of(ts *testscript.TestScript) *story { return ts.Value(key{}).(*story) }
 
 // setup creates the story and registers its clean-up and final checks.
 func setup(env *testscript.Env) error {
-	s := &story{full: demo.Full, dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}, moved: map[int64]bool{}, uploads: map[string]string{}}
+	s := &story{full: demo.Full, dir: filepath.Join(env.WorkDir, ".world"), bots: map[string]bool{}, moved: map[int64]bool{}, uploads: map[string]string{}, browsers: map[string]*browser{}}
 	env.Values[key{}] = s
 	env.Setenv("BOT", "@errand")
 	tb, ok := env.T().(testing.TB)

@@ -19,6 +19,7 @@ var (
 	noSpaces = regexp.MustCompile(`^[A-Za-z0-9_./:%*#+-]{2,}$`)
 	metric   = regexp.MustCompile(`^errand_[a-z_]+$`)
 	gauge    = regexp.MustCompile(`^[a-z_]+$`)
+	pattern  = regexp.MustCompile(`^((GET|POST) )?/\S*$`)
 	marker   = regexp.MustCompile(`<!-- errand:[^>]*(-->)?`)
 )
 
@@ -100,6 +101,8 @@ func (s *scanner) visit(n ast.Node) bool {
 		}
 	case *ast.CallExpr:
 		s.call(n)
+	case *ast.CompositeLit:
+		s.row(n)
 	case *ast.BasicLit:
 		if v, ok := text(n); ok {
 			s.literal(v)
@@ -138,6 +141,16 @@ func (s *scanner) tag(f *ast.Field) {
 	}
 	if name, _, _ := strings.Cut(reflect.StructTag(v).Get("json"), ","); name != "" && name != "-" {
 		s.add("status", name)
+	}
+}
+
+// row records the route of a row of the pages' table of routes.
+func (s *scanner) row(c *ast.CompositeLit) {
+	if !s.admin() || len(c.Elts) == 0 {
+		return
+	}
+	if v, ok := text(c.Elts[0]); ok && pattern.MatchString(v) {
+		s.add("routes", v)
 	}
 }
 

@@ -1,10 +1,89 @@
 package admin
 
 import (
+	"context"
+	"fmt"
+	"net/http"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/errand-bot/errand/internal/admin/login"
+	"github.com/errand-bot/errand/state"
 )
+
+// rule is who may see a page.
+type rule int
+
+// The rules. A page without one is shown to nobody.
+const (
+	_         rule = iota
+	anyone         // everybody who is admitted; the page itself shows only what they may see
+	readers        // of a task: operators, and people who can read its repository
+	writers        // of a task: operators
+	operators      // others are told that there is no such page
+)
+
+// route is a page with its rule.
+type route struct {
+	pattern string
+	rule    rule
+	serve   http.HandlerFunc
+}
+
+// taskContext is the context key of the task that a path names.
+type taskContext struct{}
+
+// guarded returns the handler of a page that enforces its rule.
+func (p *pages) guarded(rt route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch v := login.ViewerOf(r); {
+		case rt.rule == anyone, rt.rule == operators && v.Operator():
+			rt.serve(w, r)
+		case rt.rule == readers, rt.rule == writers:
+			t, err := p.readableTask(r)
+			switch {
+			case err != nil:
+				p.fail(w, r, fmt.Errorf("find the task: %w", err))
+			case t == nil:
+				p.problem(w, r, http.StatusNotFound, noTask)
+			case rt.rule == writers && !mayAct(v, t):
+				p.problem(w, r, http.StatusForbidden, "Only operators can give this task commands here. Write a comment on the issue instead.")
+			default:
+				rt.serve(w, r.WithContext(context.WithValue(r.Context(), taskContext{}, t)))
+			}
+		default:
+			p.notFound(w, r)
+		}
+	}
+}
+
+// mayAct reports whether the viewer may give commands to a task.
+func mayAct(v login.Viewer, _ *state.Task) bool { return v.Operator() }
+
+// noTask is also the answer for a task that the viewer may not see.
+const noTask = "errand has no task for this issue. The repository may have been renamed, the issue was never assigned, or you cannot read the repository."
+
+// readableTask returns the task that a path names, or nil if there is none that the viewer may see.
+func (p *pages) readableTask(r *http.Request) (*state.Task, error) {
+	n, err := strconv.Atoi(r.PathValue("n"))
+	if err != nil || n <= 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
+	defer cancel()
+	key, err := p.endedTasks.find(ctx, r.PathValue("owner"), r.PathValue("repo"), n)
+	if err != nil || key.IsZero() || !login.ViewerOf(r).MayRead(key.Repo) {
+		return nil, err
+	}
+	return p.cfg.Store.Task(ctx, key)
+}
+
+// taskOf returns the task that the path of a page for readers names.
+func taskOf(r *http.Request) *state.Task {
+	t, _ := r.Context().Value(taskContext{}).(*state.Task)
+	return t
+}
 
 // Missing is a permission or event that an installation of the App does not grant.
 type Missing struct {

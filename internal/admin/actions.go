@@ -117,10 +117,7 @@ func (p *pages) act(w http.ResponseWriter, r *http.Request) {
 		p.problem(w, r, http.StatusBadRequest, "The command was not carried out: "+err.Error()+".")
 		return
 	}
-	t := p.taskOf(w, r.WithContext(ctx))
-	if t == nil {
-		return
-	}
+	t := taskOf(r)
 	done := p.entry(r)
 	done.Subject, done.Command = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), command.Format(order)
 	done, err = p.cfg.Act(ctx, t, order, done)
@@ -171,14 +168,11 @@ func (p *pages) keyNamed(ctx context.Context, subject string) state.TaskKey {
 	if err != nil {
 		return state.TaskKey{}
 	}
-	t, err := p.endedTasks.find(ctx, owner, name, n)
+	key, err := p.endedTasks.find(ctx, owner, name, n)
 	if err != nil {
 		p.cfg.Log.Warn().Err(err).Str("subject", subject).Msg("failed to find the task of the audit log")
 	}
-	if t == nil {
-		return state.TaskKey{}
-	}
-	return t.Key
+	return key
 }
 
 // confirmation is the data of the page that asks whether a command is meant.
@@ -195,21 +189,35 @@ func (p *pages) confirm(w http.ResponseWriter, r *http.Request) {
 		p.notFound(w, r)
 		return
 	}
-	if t := p.taskOf(w, r); t != nil {
-		c := confirmation{Card: newCard(t), Action: *a, ID: rand.Text()}
-		p.show(w, r, http.StatusOK, "confirm", page{Title: fmt.Sprintf("%s %s#%d?", a.Label, c.Card.Repo, c.Card.Issue), Data: c})
-	}
+	c := confirmation{Card: newCard(taskOf(r)), Action: *a, ID: rand.Text()}
+	p.show(w, r, http.StatusOK, "confirm", page{Title: fmt.Sprintf("%s %s#%d?", a.Label, c.Card.Repo, c.Card.Issue), Data: c})
 }
 
 // readActions adds the actions that are possible, and those of the past, to a task's page.
-func (p *pages) readActions(ctx context.Context, v *taskView) error {
+func (p *pages) readActions(ctx context.Context, v *taskView, viewer login.Viewer) error {
 	if p.cfg.Act == nil {
 		return nil
 	}
-	v.Offered, v.ActionID = offered(v.Task, p.cfg.Now()), rand.Text()
+	if mayAct(viewer, v.Task) {
+		v.Offered, v.ActionID = offered(v.Task, p.cfg.Now()), rand.Text()
+	}
 	var err error
-	v.Actions, err = p.cfg.Audit.List(ctx, maxActions, func(a store.Action) bool { return a.Task == v.Task.Key })
+	v.Actions, err = p.actions(ctx, viewer, maxActions, func(a store.Action) bool { return a.Task == v.Task.Key })
 	return err
+}
+
+// actions returns the newest n actions for which keep returns true and that the viewer may see. The addresses of operators are for
+// operators only.
+func (p *pages) actions(ctx context.Context, viewer login.Viewer, n int, keep func(store.Action) bool) ([]store.Action, error) {
+	list, err := p.cfg.Audit.List(ctx, n, func(a store.Action) bool {
+		return keep(a) && (viewer.Operator() || !a.Task.IsZero() && viewer.MayRead(a.Task.Repo))
+	})
+	if !viewer.Operator() {
+		for i := range list {
+			list[i].From = ""
+		}
+	}
+	return list, err
 }
 
 // Numbers of actions on a task's page and in audit.json.
@@ -225,7 +233,7 @@ func (p *pages) audit(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	subject := r.URL.Query().Get(auditOfTask)
 	key := p.keyNamed(ctx, subject)
-	list, err := p.cfg.Audit.List(ctx, maxAudit, func(a store.Action) bool {
+	list, err := p.actions(ctx, login.ViewerOf(r), maxAudit, func(a store.Action) bool {
 		return subject == "" || strings.EqualFold(a.Subject, subject) || key != state.TaskKey{} && a.Task == key
 	})
 	if err != nil {
@@ -269,6 +277,11 @@ type Work struct {
 
 // repoName matches OWNER/REPO.
 var repoName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$`)
+
+// pauseForm shows the form that pauses.
+func (p *pages) pauseForm(w http.ResponseWriter, r *http.Request) {
+	p.show(w, r, http.StatusOK, "pause", page{Title: "Pause"})
+}
 
 // setPause pauses or resumes a repository, or everything if the form names none. Its answers are those of act.
 func (p *pages) setPause(w http.ResponseWriter, r *http.Request) {

@@ -4,9 +4,9 @@
 //
 // Pages are rendered on the server, without a build step and external resources, and work without scripts. Text by
 // people, agents and VMs is always escaped, and long texts are cut with a link to the full version. All pages require a
-// token unless they have a separate address that only operators can reach.
+// token, or a sign-in with GitHub, unless they have a separate address that only operators can reach.
 //
-// Start here: [New] and routes, the table of routes, then board.go and task.go.
+// Start here: [New] and routes, the table of routes with the rule for each (access.go), then board.go and task.go.
 package admin
 
 import (
@@ -89,8 +89,10 @@ type Config struct {
 	Open bool
 	// Secure states that browsers reach the pages only by HTTPS. Cookies are then never sent over HTTP.
 	Secure bool
-	// Facts stores the session generation across restarts; nil keeps it in memory.
+	// Facts stores the session generation and the accounts of operators across restarts; nil keeps them in memory.
 	Facts login.Facts
+	// GitHub lets people sign in with GitHub. They see the tasks of the repositories that they can read. Nil turns it off.
+	GitHub *login.GitHub
 	// VMs reads the VMs and their cost; nil hides them. VMCaps are the configured caps. Alarms returns provider
 	// resources that need a person's attention; it may be nil.
 	VMs    VMs
@@ -175,61 +177,72 @@ func New(cfg Config) (*Pages, error) {
 		now:        cfg.Now,
 	})
 
-	guard := login.New(login.Config{
+	guard, err := login.New(login.Config{
 		Token:  cfg.Token,
 		Secure: cfg.Secure,
 		Facts:  cfg.Facts,
+		GitHub: cfg.GitHub,
 		Now:    cfg.Now,
 		Log:    cfg.Log,
 		Show:   p.loginForm,
 		Fail:   p.fail,
+		Unavailable: func(w http.ResponseWriter, r *http.Request, words string) {
+			p.problem(w, r, http.StatusServiceUnavailable, words)
+		},
 	})
-	return &Pages{Handler: harden(guard.Wrap(p.routes(metrics))), pages: p}, nil
+	if err != nil {
+		return nil, fmt.Errorf("create the admin pages: %w", err)
+	}
+	mux := http.NewServeMux()
+	for _, rt := range p.routes(metrics) {
+		mux.HandleFunc(rt.pattern, p.guarded(rt))
+	}
+	return &Pages{Handler: harden(guard.Wrap(mux)), pages: p}, nil
 }
 
-// routes returns the handler of everything that only operators may see.
-func (p *pages) routes(metrics http.Handler) http.Handler {
+// routes returns all pages that need an admission, each with the rule for who may see it.
+func (p *pages) routes(metrics http.Handler) []route {
 	cfg := p.cfg
-	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", http.RedirectHandler("/status", http.StatusSeeOther))
-	mux.HandleFunc("GET /status", p.board)
-	mux.HandleFunc("GET /status.json", p.boardJSON)
-	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}", p.task)
-	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/summary.json", p.summary)
-	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/task.json", p.taskJSON)
-	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}", p.run)
-	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/raw", p.raw)
-	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}", p.record)
-	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/runs/{run}/events", p.events)
-	mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/changes/{hash}", p.changes)
+	list := []route{
+		{"GET /{$}", anyone, http.RedirectHandler("/status", http.StatusSeeOther).ServeHTTP},
+		{"GET /status", anyone, p.board},
+		{"GET /status.json", anyone, p.boardJSON},
+		{"GET /tasks/{owner}/{repo}/{n}", readers, p.task},
+		{"GET /tasks/{owner}/{repo}/{n}/summary.json", readers, p.summary},
+		{"GET /tasks/{owner}/{repo}/{n}/task.json", readers, p.taskJSON},
+		{"GET /tasks/{owner}/{repo}/{n}/runs/{run}", readers, p.run},
+		{"GET /tasks/{owner}/{repo}/{n}/runs/{run}/raw", readers, p.raw},
+		{"GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}", readers, p.record},
+		{"GET /tasks/{owner}/{repo}/{n}/runs/{run}/events", readers, p.events},
+		{"GET /tasks/{owner}/{repo}/{n}/changes/{hash}", readers, p.changes},
+		{"GET /metrics", operators, metrics.ServeHTTP},
+		{"/", anyone, p.notFound},
+	}
 	if cfg.Adopt != nil {
-		mux.HandleFunc("POST /tasks/{owner}/{repo}/{n}/adopt", p.adopt)
+		list = append(list, route{"POST /tasks/{owner}/{repo}/{n}/adopt", operators, p.adopt})
 	}
 	if cfg.Act != nil {
-		mux.HandleFunc("POST /tasks/{owner}/{repo}/{n}/actions/{action}", p.act)
-		mux.HandleFunc("GET /tasks/{owner}/{repo}/{n}/actions/{action}", p.confirm)
+		list = append(list,
+			route{"POST /tasks/{owner}/{repo}/{n}/actions/{action}", writers, p.act},
+			route{"GET /tasks/{owner}/{repo}/{n}/actions/{action}", writers, p.confirm})
 	}
 	if cfg.Audit != nil {
-		mux.HandleFunc("GET /audit.json", p.audit)
+		list = append(list, route{"GET /audit.json", anyone, p.audit})
 	}
 	if cfg.Pauses != nil {
-		mux.HandleFunc("GET /pause", func(w http.ResponseWriter, r *http.Request) {
-			p.show(w, r, http.StatusOK, "pause", page{Title: "Pause"})
-		})
-		mux.HandleFunc("POST /pause", p.setPause)
-		mux.HandleFunc("POST /resume", p.setPause)
-		mux.HandleFunc("GET /pause.json", p.paused)
+		list = append(list,
+			route{"GET /pause", operators, p.pauseForm},
+			route{"POST /pause", operators, p.setPause},
+			route{"POST /resume", operators, p.setPause},
+			route{"GET /pause.json", operators, p.paused})
 	}
 	if cfg.Doctor != nil {
-		mux.HandleFunc("GET /doctor.json", p.doctor)
+		list = append(list, route{"GET /doctor.json", operators, p.doctor})
 	}
 	if cfg.VMs != nil {
-		mux.HandleFunc("GET /vms", p.vms)
-		mux.HandleFunc("GET /vms.json", p.vmsJSON)
+		list = append(list, route{"GET /vms", anyone, p.vms}, route{"GET /vms.json", anyone, p.vmsJSON})
 	}
-	mux.Handle("GET /metrics", metrics)
-	mux.HandleFunc("/", p.notFound)
-	return mux
+	return list
 }
 
 // loginForm responds with the login form.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
@@ -50,6 +51,8 @@ type board struct {
 	Pausable bool `json:"-"`
 	// Trouble are the model providers that are currently unavailable.
 	Trouble []troubled `json:"model_trouble,omitempty"`
+	// Cut states that the viewer can read more repositories than errand asks GitHub for.
+	Cut bool `json:"-"`
 }
 
 // spending is the amount spent on this day and in this month (UTC), with caps; a cap of 0 means none.
@@ -109,11 +112,15 @@ type poison struct {
 	Error    string    `json:"error"`
 }
 
-// read collects the board.
-func (p *pages) read(ctx context.Context) (*board, error) {
+// read collects the part of the board that a viewer may see.
+func (p *pages) read(ctx context.Context, viewer login.Viewer) (*board, error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTime)
 	defer cancel()
-	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), VMs: p.source(ctx), Tasks: []*card{}, Poison: []poison{}}
+	b := &board{Version: p.cfg.Version, At: p.cfg.Now().UTC(), Tasks: []*card{}, Poison: []poison{}, Cut: !viewer.Complete()}
+	if err := p.readTasks(ctx, b, viewer); err != nil || !viewer.Operator() {
+		return b, err
+	}
+	b.VMs = p.source(ctx)
 	var err error
 	if b.Money, err = p.spending(ctx); err != nil {
 		return nil, err
@@ -129,33 +136,48 @@ func (p *pages) read(ctx context.Context) (*board, error) {
 			return nil, err
 		}
 	}
-	counts, err := p.cfg.Store.Counts(ctx)
+	p.readUnstarted(b)
+	return b, p.readPoison(ctx, b)
+}
+
+// readTasks adds the tasks that a viewer may see, and their numbers.
+func (p *pages) readTasks(ctx context.Context, b *board, viewer login.Viewer) error {
+	open, err := p.openTasks.Open(ctx)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	ended, err := p.endedTasks.ended(ctx)
+	if err != nil {
+		return err
+	}
+	var counts map[state.Phase]int
+	if viewer.Operator() {
+		b.Ended = append([]card{}, ended.newest...)
+		if counts, err = p.cfg.Store.Counts(ctx); err != nil {
+			return err
+		}
+	} else {
+		b.Ended, counts = ended.visible(viewer.MayRead)
+	}
+	for _, d := range open {
+		if !viewer.MayRead(d.key.Repo) {
+			continue
+		}
+		b.Tasks = append(b.Tasks, d.card)
+		if !viewer.Operator() {
+			counts[d.card.Phase]++
+		}
 	}
 	order := map[state.Phase]int{}
 	for i, phase := range state.Phases() {
 		order[phase] = i
 		b.Phases = append(b.Phases, phaseCount{phase, counts[phase]})
 	}
-	open, err := p.openTasks.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, d := range open {
-		b.Tasks = append(b.Tasks, d.card)
-	}
 	slices.SortStableFunc(b.Tasks, func(a, b *card) int {
 		return cmp.Or(cmp.Compare(order[a.Phase], order[b.Phase]), a.Since.Compare(b.Since))
 	})
 	b.Open = len(b.Tasks)
-	p.readUnstarted(b)
-	ended, err := p.endedTasks.ended(ctx)
-	if err != nil {
-		return nil, err
-	}
-	b.Ended = append([]card{}, ended.newest...)
-	return b, p.readPoison(ctx, b)
+	return nil
 }
 
 func (p *pages) readPoison(ctx context.Context, b *board) error {
@@ -235,7 +257,7 @@ func (b *board) Spent() string {
 
 // board serves /status.
 func (p *pages) board(w http.ResponseWriter, r *http.Request) {
-	b, err := p.read(r.Context())
+	b, err := p.read(r.Context(), login.ViewerOf(r))
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("read the board: %w", err))
 		return
@@ -245,7 +267,7 @@ func (p *pages) board(w http.ResponseWriter, r *http.Request) {
 
 // boardJSON serves /status.json.
 func (p *pages) boardJSON(w http.ResponseWriter, r *http.Request) {
-	b, err := p.read(r.Context())
+	b, err := p.read(r.Context(), login.ViewerOf(r))
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("read the board: %w", err))
 		return

@@ -19,10 +19,7 @@ type Diffs interface {
 
 // changes serves the full diff of a revision of changes as text.
 func (p *pages) changes(w http.ResponseWriter, r *http.Request) {
-	t := p.taskOf(w, r)
-	if t == nil {
-		return
-	}
+	t := taskOf(r)
 	c := changesOf(t, r.PathValue("hash"))
 	if c == nil || p.cfg.Diffs == nil {
 		p.problem(w, r, http.StatusNotFound, "The task has no changes with this hash.")

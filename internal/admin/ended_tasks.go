@@ -21,6 +21,7 @@ const (
 	scanBound = 5 * time.Minute       // timeout of a scan
 	patience  = 50 * time.Millisecond // default of Config.Patience
 	keepEnded = 100                   // number of ended tasks on the board
+	keepRepo  = 20                    // number of ended tasks of one repository on the boards of its readers
 )
 
 // endedTasks caches the ended tasks: the most recent ones, their names, and the total usage. It reads every task, but
@@ -43,6 +44,8 @@ type endedTasks struct {
 // found is the immutable result of one scan.
 type found struct {
 	newest []card // most recently ended first
+	// byRepo has the ended tasks of each repository, for people who cannot read all of them.
+	byRepo map[int64]*repoEnded
 	names  map[string]state.TaskKey
 	used   usage
 }
@@ -77,7 +80,11 @@ func (x *endedTasks) within(ctx context.Context, patience time.Duration) (*found
 	case x.err != nil:
 		return nil, x.err
 	}
-	return &found{names: map[string]state.TaskKey{}, used: newUsage()}, nil
+	return newFound(), nil
+}
+
+func newFound() *found {
+	return &found{names: map[string]state.TaskKey{}, byRepo: map[int64]*repoEnded{}, used: newUsage()}
 }
 
 // begin starts a scan if the cached data is stale. It returns a channel that is closed when the scan ends, or nil if no
@@ -108,7 +115,7 @@ func (x *endedTasks) begin(ctx context.Context, counted [2]int) chan struct{} {
 
 // scan reads all tasks.
 func (x *endedTasks) scan(ctx context.Context) (*found, error) {
-	f := &found{names: map[string]state.TaskKey{}, used: newUsage()}
+	f := newFound()
 	since := map[string]time.Time{}
 	var after state.TaskKey
 	for range scanPages {
@@ -126,7 +133,12 @@ func (x *endedTasks) scan(ctx context.Context) (*found, error) {
 			if !t.Since.Before(since[name]) { // a repository may have had this name before
 				f.names[name], since[name] = t.Key, t.Since
 			}
-			f.newest = append(f.newest, newCard(t))
+			c := newCard(t)
+			f.newest = append(f.newest, c)
+			if f.byRepo[t.Key.Repo] == nil {
+				f.byRepo[t.Key.Repo] = &repoEnded{counts: map[state.Phase]int{}}
+			}
+			f.byRepo[t.Key.Repo].add(c)
 		}
 		if len(f.newest) > 4*keepEnded {
 			f.trim()
@@ -139,37 +151,65 @@ func (x *endedTasks) scan(ctx context.Context) (*found, error) {
 	return f, nil
 }
 
+// repoEnded are the ended tasks of one repository.
+type repoEnded struct {
+	newest []card
+	counts map[state.Phase]int
+}
+
+func (e *repoEnded) add(c card) {
+	e.counts[c.Phase]++
+	if e.newest = append(e.newest, c); len(e.newest) > 2*keepRepo {
+		e.newest = newestOf(e.newest, keepRepo)
+	}
+}
+
+// newestOf returns the cards of the n most recently ended tasks, the newest first.
+func newestOf(list []card, n int) []card {
+	slices.SortStableFunc(list, func(a, b card) int { return b.Since.Compare(a.Since) })
+	return slices.Clone(list[:min(len(list), n)])
+}
+
 // trim keeps the cards of the most recently ended tasks.
-func (f *found) trim() {
-	slices.SortStableFunc(f.newest, func(a, b card) int { return b.Since.Compare(a.Since) })
-	f.newest = slices.Clone(f.newest[:min(len(f.newest), keepEnded)])
+func (f *found) trim() { f.newest = newestOf(f.newest, keepEnded) }
+
+// visible returns the cards of the most recently ended tasks in some repositories, and the number of ended tasks there by phase.
+func (f *found) visible(mayRead func(repo int64) bool) ([]card, map[state.Phase]int) {
+	list, counts := []card{}, map[state.Phase]int{}
+	for repo, e := range f.byRepo {
+		if !mayRead(repo) {
+			continue
+		}
+		list = append(list, e.newest...)
+		for phase, n := range e.counts {
+			counts[phase] += n
+		}
+	}
+	return newestOf(list, keepEnded), counts
 }
 
 func nameOf(owner, repo string, issue int) string {
 	return strings.ToLower(owner + "/" + repo + "#" + strconv.Itoa(issue))
 }
 
-// find returns the task of an issue in the repository that currently has this name, or nil. Open tasks take precedence.
-func (x *endedTasks) find(ctx context.Context, owner, repo string, issue int) (*state.Task, error) {
+// find returns the key of the task of an issue in the repository that currently has this name, zero if there is none. Open tasks take
+// precedence.
+func (x *endedTasks) find(ctx context.Context, owner, repo string, issue int) (state.TaskKey, error) {
 	open, err := x.openTasks.Open(ctx)
 	if err != nil {
-		return nil, err
+		return state.TaskKey{}, err
 	}
 	name := nameOf(owner, repo, issue)
 	for _, d := range open {
 		if d.name == name {
-			return x.tasks.Task(ctx, d.key)
+			return d.key, nil
 		}
 	}
 	f, err := x.within(ctx, scanBound)
 	if err != nil {
-		return nil, err
+		return state.TaskKey{}, err
 	}
-	key, ok := f.names[name]
-	if !ok {
-		return nil, nil
-	}
-	return x.tasks.Task(ctx, key)
+	return f.names[name], nil
 }
 
 // usage is the resource usage of all tasks.

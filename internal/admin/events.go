@@ -13,6 +13,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/state"
 )
@@ -31,6 +32,7 @@ const (
 // stream is one live log.
 type stream struct {
 	p       *pages
+	request *http.Request
 	key     state.TaskKey
 	run     string
 	at      int64 // offset up to which everything was sent
@@ -75,7 +77,7 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
-	s := &stream{p: p, key: t.Key, run: run.ID, at: from.At, seq: from.Seq, session: session, ctl: http.NewResponseController(w)}
+	s := &stream{p: p, request: r, key: t.Key, run: run.ID, at: from.At, seq: from.Seq, session: session, ctl: http.NewResponseController(w)}
 	_ = s.ctl.SetReadDeadline(time.Time{}) // the server's read timeout does not apply to streams
 	ctx, cancel := context.WithTimeout(r.Context(), streamTime)
 	defer cancel()
@@ -133,7 +135,11 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 			}
 		}
 		if time.Since(checked) > checkEvery {
-			if checked = time.Now(); !s.live(ctx) {
+			checked = time.Now()
+			if v, ok := login.Again(s.request); !ok || !v.MayRead(s.key.Repo) {
+				return nil // the session ended, or the person lost access; a new request is answered accordingly
+			}
+			if !s.live(ctx) {
 				return s.last(ctx, f)
 			}
 			if _, err := s.renew(f); err != nil {

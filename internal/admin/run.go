@@ -52,24 +52,6 @@ func took(r *state.Run, now time.Time) time.Duration {
 	return r.Ended.Sub(r.Started)
 }
 
-// taskOf finds the task named by a path. If there is none it responds and returns nil.
-func (p *pages) taskOf(w http.ResponseWriter, r *http.Request) *state.Task {
-	n, err := strconv.Atoi(r.PathValue("n"))
-	if err != nil || n <= 0 {
-		p.notFound(w, r)
-		return nil
-	}
-	t, err := p.endedTasks.find(r.Context(), r.PathValue("owner"), r.PathValue("repo"), n)
-	if err != nil {
-		p.fail(w, r, fmt.Errorf("find the task: %w", err))
-		return nil
-	}
-	if t == nil {
-		p.problem(w, r, http.StatusNotFound, "errand has no task for this issue. The repository may have been renamed, or the issue was never assigned.")
-	}
-	return t
-}
-
 // runOf finds the run named by a path, by its number or ID in the task's current life, or by its file in an earlier
 // one.
 func runOf(t *state.Task, name string) (run state.Run, known, ok bool) {
@@ -97,9 +79,7 @@ func live(t *state.Task, run state.Run) bool {
 // open finds task, run and transcript. If one is missing it responds and returns false; a missing transcript is an
 // error only if must is set.
 func (p *pages) open(w http.ResponseWriter, r *http.Request, must bool) (t *state.Task, run state.Run, f *os.File, ok bool) {
-	if t = p.taskOf(w, r); t == nil {
-		return nil, run, nil, false
-	}
+	t = taskOf(r)
 	run, known, ok := runOf(t, r.PathValue("run"))
 	if !ok {
 		p.problem(w, r, http.StatusNotFound, "The task has no run with this number or ID.")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/words"
@@ -85,11 +86,8 @@ func (v *taskView) Percent() int {
 func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
 	defer cancel()
-	t := p.taskOf(w, r.WithContext(ctx))
-	if t == nil {
-		return
-	}
-	v, err := p.taskView(ctx, t)
+	t := taskOf(r)
+	v, err := p.taskView(ctx, t, login.ViewerOf(r))
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("read task %s: %w", t.Key, err))
 		return
@@ -97,7 +95,7 @@ func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 	p.show(w, r, http.StatusOK, "task", page{Title: fmt.Sprintf("%s#%d", v.Card.Repo, v.Card.Issue), Data: v})
 }
 
-func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) {
+func (p *pages) taskView(ctx context.Context, t *state.Task, viewer login.Viewer) (*taskView, error) {
 	now := p.cfg.Now()
 	v := &taskView{Card: newCard(t), Task: t, History: history(t, now), Plans: plans(t), Steps: steps(t, now)}
 	v.VMs = slices.Clone(t.VMs)
@@ -129,7 +127,7 @@ func (p *pages) taskView(ctx context.Context, t *state.Task) (*taskView, error) 
 			return nil, err
 		}
 	}
-	return v, p.readActions(ctx, v)
+	return v, p.readActions(ctx, v, viewer)
 }
 
 // bound limits every list to maxRows.

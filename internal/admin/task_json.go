@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
@@ -94,11 +95,8 @@ type vmData struct {
 func (p *pages) taskJSON(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
 	defer cancel()
-	t := p.taskOf(w, r.WithContext(ctx))
-	if t == nil {
-		return
-	}
-	v, err := p.taskView(ctx, t)
+	t := taskOf(r)
+	v, err := p.taskView(ctx, t, login.ViewerOf(r))
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("read task %s: %w", t.Key, err))
 		return
@@ -150,11 +148,7 @@ func newPlanData(r *planRow) planData {
 
 // summary serves the task's summary as JSON.
 func (p *pages) summary(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), boardTime)
-	defer cancel()
-	if t := p.taskOf(w, r.WithContext(ctx)); t != nil {
-		p.json(w, r, t.Summary())
-	}
+	p.json(w, r, taskOf(r).Summary())
 }
 
 // json responds with a value as JSON.

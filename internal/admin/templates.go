@@ -26,11 +26,16 @@ type page struct {
 	Nonce   string
 	Version string
 	Now     time.Time
-	VMs     bool   // link the page of VMs
-	Login   bool   // show the logout button
-	Form    string // the form token, see login.FormToken
-	Style   template.CSS
-	Script  template.JS // the page's script; empty for none
+	VMs     bool // link the page of VMs
+	Login   bool // show the logout button
+	// Operator states that the viewer sees everything. Person is the login of somebody who has signed in with GitHub. SignIn states
+	// that people can.
+	Operator bool
+	Person   string
+	SignIn   bool
+	Form     string // the form token, see login.FormToken
+	Style    template.CSS
+	Script   template.JS // the page's script; empty for none
 }
 
 // newTemplates parses the embedded templates.
@@ -59,6 +64,9 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name st
 	pg.VMs = p.cfg.VMs != nil
 	pg.Form = login.FormToken(r)
 	pg.Login = p.cfg.Token != "" && !pg.Plain
+	viewer := login.ViewerOf(r)
+	person, _ := viewer.Person()
+	pg.Operator, pg.Person, pg.SignIn = viewer.Operator(), person.Login, p.cfg.GitHub != nil
 	style, _ := files.ReadFile("pages/style.css") // embedded; a test checks that it exists
 	pg.Style = template.CSS(style)
 	if script := scriptOf(name); script != "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/vm"
@@ -144,33 +145,16 @@ func newVMRow(r *vm.Row, now time.Time) vmRow {
 	return v
 }
 
-// vmBoard collects the page.
-func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
+// vmBoard collects the part of the page that a viewer may see: people see the VMs of the tasks that they may see.
+func (p *pages) vmBoard(ctx context.Context, viewer login.Viewer) (*vmBoard, error) {
 	ctx, cancel := context.WithTimeout(ctx, boardTime)
 	defer cancel()
 	now := p.cfg.Now().UTC()
-	b := &vmBoard{At: now, Source: p.source(ctx), VMs: []vmRow{}, Ended: []vmRow{}, Alarms: []Alarm{}, Most: p.cfg.VMCaps.VMs}
-	rows, err := p.cfg.VMs.List(ctx)
-	if err != nil {
-		return nil, err
+	b := &vmBoard{At: now, VMs: []vmRow{}, Ended: []vmRow{}, Alarms: []Alarm{}}
+	if err := p.readVMs(ctx, b, viewer); err != nil || !viewer.Operator() {
+		return b, err
 	}
-	slices.SortFunc(rows, func(a, b vm.Row) int {
-		return cmp.Or(a.Intended.Compare(b.Intended), cmp.Compare(a.Name, b.Name))
-	})
-	tasks := map[state.TaskKey]*state.Task{}
-	for i := range rows {
-		v := newVMRow(&rows[i], now)
-		if err := p.nameTask(ctx, &v, rows[i].Task, tasks); err != nil {
-			return nil, err
-		}
-		if rows[i].Phase == vm.Gone {
-			b.Ended = append(b.Ended, v)
-		} else {
-			b.VMs = append(b.VMs, v)
-		}
-	}
-	slices.SortStableFunc(b.Ended, func(a, b vmRow) int { return b.Since.Compare(a.Since) })
-	b.Ended = b.Ended[:min(len(b.Ended), maxVMs)]
+	b.Source, b.Most = p.source(ctx), p.cfg.VMCaps.VMs
 	day, month, err := p.cfg.VMs.Spent(ctx, now)
 	if err != nil {
 		return nil, err
@@ -182,6 +166,35 @@ func (p *pages) vmBoard(ctx context.Context) (*vmBoard, error) {
 	times, err := p.cfg.VMs.Times(ctx)
 	b.Took = tookOf(times)
 	return b, err
+}
+
+// readVMs adds the VMs that a viewer may see.
+func (p *pages) readVMs(ctx context.Context, b *vmBoard, viewer login.Viewer) error {
+	rows, err := p.cfg.VMs.List(ctx)
+	if err != nil {
+		return err
+	}
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r vm.Row) bool {
+		return !viewer.Operator() && (r.Standby || r.Task.IsZero() || !viewer.MayRead(r.Task.Repo))
+	})
+	slices.SortFunc(rows, func(a, b vm.Row) int {
+		return cmp.Or(a.Intended.Compare(b.Intended), cmp.Compare(a.Name, b.Name))
+	})
+	tasks := map[state.TaskKey]*state.Task{}
+	for i := range rows {
+		v := newVMRow(&rows[i], b.At)
+		if err := p.nameTask(ctx, &v, rows[i].Task, tasks); err != nil {
+			return err
+		}
+		if rows[i].Phase == vm.Gone {
+			b.Ended = append(b.Ended, v)
+		} else {
+			b.VMs = append(b.VMs, v)
+		}
+	}
+	slices.SortStableFunc(b.Ended, func(a, b vmRow) int { return b.Since.Compare(a.Since) })
+	b.Ended = b.Ended[:min(len(b.Ended), maxVMs)]
+	return nil
 }
 
 // nameTask replaces a task's key by its name and page, if the store has the task.
@@ -220,7 +233,7 @@ func tookOf(times vm.Times) (list []vmTook) {
 
 // vms serves /vms.
 func (p *pages) vms(w http.ResponseWriter, r *http.Request) {
-	b, err := p.vmBoard(r.Context())
+	b, err := p.vmBoard(r.Context(), login.ViewerOf(r))
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("read the VMs: %w", err))
 		return
@@ -230,7 +243,7 @@ func (p *pages) vms(w http.ResponseWriter, r *http.Request) {
 
 // vmsJSON serves /vms.json.
 func (p *pages) vmsJSON(w http.ResponseWriter, r *http.Request) {
-	b, err := p.vmBoard(r.Context())
+	b, err := p.vmBoard(r.Context(), login.ViewerOf(r))
 	if err != nil {
 		p.fail(w, r, fmt.Errorf("read the VMs: %w", err))
 		return

@@ -113,6 +113,13 @@ type Admin struct {
 	// Listen serves the pages on a separate address, for example "127.0.0.1:9090". If no token is set, none is needed
 	// there: whoever reaches the address, such as any program on this host, reads all pages and gives commands to tasks.
 	Listen string `yaml:"listen"`
+	// SignIn lets people sign in with GitHub, next to the token. They see the tasks of the repositories to which GitHub gives
+	// both them and the App access. It needs github.client_secret, public_url, and the App's callback URL, which is public_url
+	// followed by /login/github/callback.
+	SignIn bool `yaml:"sign_in"`
+	// Operators are the GitHub accounts that see and do everything after they signed in: [LOGIN] or [LOGIN:ID]. The account that
+	// first signs in with a login is remembered by its ID; the ID, from https://api.github.com/users/LOGIN, says at once which one it is.
+	Operators []string `yaml:"operators"`
 }
 
 // Model is the API of a model provider. VMs reach it only through the tether.

@@ -14,6 +14,8 @@ type GitHub struct {
 	// WebhookSecret is the secret that GitHub signs the App's webhooks with. It is required for push. While it is replaced, a second line
 	// contains the previous one, which is accepted too: see `errand rotate webhook-secret`.
 	WebhookSecret Secret `yaml:"webhook_secret"`
+	// ClientSecret is a client secret of the App, from its settings page. Only admin.sign_in needs it.
+	ClientSecret Secret `yaml:"client_secret"`
 	// URL is the address of GitHub's web pages: https://github.com, or the address of an Enterprise Server.
 	URL string `yaml:"url"`
 	// APIURL is the address of the REST API. By default it is derived from url.

@@ -77,6 +77,7 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 	}{
 		{"github.private_key", &c.GitHub.PrivateKey},
 		{"github.webhook_secret", &c.GitHub.WebhookSecret},
+		{"github.client_secret", &c.GitHub.ClientSecret},
 		{"admin.token", &c.Admin.Token},
 	} {
 		r.fail(s.key, s.secret.resolve(env, local))
@@ -98,6 +99,7 @@ func (c Config) SecretFiles() map[string]string {
 	files := map[string]string{
 		"github.private_key":    c.GitHub.PrivateKey.file(),
 		"github.webhook_secret": c.GitHub.WebhookSecret.file(),
+		"github.client_secret":  c.GitHub.ClientSecret.file(),
 		"admin.token":           c.Admin.Token.file(),
 	}
 	for _, p := range providers {
@@ -119,7 +121,7 @@ func (c Config) SecretFiles() map[string]string {
 
 // Secrets returns the values of all secrets, including those lent to tests, for redaction.
 func (c Config) Secrets() []string {
-	out := slices.Concat([]string{c.GitHub.PrivateKey.Reveal()}, c.GitHub.WebhookSecret.Lines(), []string{c.Admin.Token.Reveal()})
+	out := slices.Concat([]string{c.GitHub.PrivateKey.Reveal()}, c.GitHub.WebhookSecret.Lines(), []string{c.GitHub.ClientSecret.Reveal(), c.Admin.Token.Reveal()})
 	for _, p := range providers {
 		if p.secrets == nil {
 			continue

@@ -19,6 +19,7 @@ import (
 )
 
 var (
+	operator   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,98}(:[1-9][0-9]{0,17})?$`)
 	deployment = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 	headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 	modelName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
@@ -44,6 +45,7 @@ func (c Config) problems() report {
 	r.long("admin.token", c.Admin.Token, c.Admin.Token.Reveal())
 	r.unless(c.Admin.Listen == "" || isAddress(c.Admin.Listen), "admin.listen", "%q: write HOST:PORT, such as 127.0.0.1:9090", c.Admin.Listen)
 	r.unless(c.Admin.Listen == "" || c.Admin.Listen != c.Listen, "admin.listen", "that is the address of listen; write another one")
+	c.signInProblems(&r)
 	c.GitHub.problems(&r)
 	c.modelProblems(&r)
 	c.Local.problems(&r)
@@ -67,6 +69,22 @@ func (c Config) problems() report {
 	c.Gate.problems(&r)
 	c.Repository.problems(&r)
 	return r
+}
+
+// signInProblems checks that people can sign in with GitHub, if they may.
+func (c Config) signInProblems(r *report) {
+	for i, o := range c.Admin.Operators {
+		r.unless(operator.MatchString(o), fmt.Sprintf("admin.operators[%d]", i), "%q: write a login on GitHub, or LOGIN:ID", cut(o))
+	}
+	r.unless(c.Admin.SignIn || len(c.Admin.Operators) == 0, "admin.operators", "they cannot sign in without admin.sign_in: true")
+	if !c.Admin.SignIn {
+		return
+	}
+	r.unless(c.GitHub.ClientSecret.Set(), "github.client_secret", "admin.sign_in needs it: create a client secret on the App's settings page, and write env:NAME or file:/path")
+	r.unless(c.Admin.Token.Set(), "admin.token", "admin.sign_in needs a token next to it, for errand's program and for when GitHub is down")
+	r.unless(c.Admin.Listen == "", "admin.listen", "people sign in at public_url, so the pages have to be there: remove admin.listen or admin.sign_in")
+	r.unless(strings.HasPrefix(strings.ToLower(c.PublicURL), "https://") || isURL(c.PublicURL) && isLoopback(c.PublicURL), "public_url",
+		"admin.sign_in needs the address at which people open the pages, with https")
 }
 
 func (g GitHub) problems(r *report) {

@@ -30,7 +30,8 @@ github:
   private_key: {{yaml (printf "file:%s" .KeyFile)}}
 {{if .Unreachable}}  webhooks: poll
 {{else}}  webhook_secret: {{yaml (printf "file:%s" .SecretFile)}}
-{{end}}  url: {{.GitHub}}
+{{end}}  client_secret: {{yaml (printf "file:%s" .ClientSecretFile)}}
+  url: {{.GitHub}}
 trigger: {assignee: {{.Machine}}, label: errand}
 admin: {token: {{yaml (printf "file:%s" .TokenFile)}}}
 agent:
@@ -94,7 +95,7 @@ func (w *World) writeConfig() error {
 		return fmt.Errorf("create the demo's secrets: %w", err)
 	}
 	app := w.GitHub.App()
-	names := map[string]string{"app.pem": string(app.PEM), "webhook": app.WebhookSecret, "token": AdminToken, "model": ModelKey, "cloud": CloudToken}
+	names := map[string]string{"app.pem": string(app.PEM), "webhook": app.WebhookSecret, "client": app.ClientSecret, "token": AdminToken, "model": ModelKey, "cloud": CloudToken}
 	for name, value := range names {
 		if err := os.WriteFile(filepath.Join(secrets, name), []byte(value), 0o600); err != nil {
 			return fmt.Errorf("write a secret of the demo: %w", err)
@@ -121,7 +122,7 @@ func (w *World) writeConfig() error {
 	}
 	err = template.Must(template.New("config").Funcs(template.FuncMap{"yaml": inline}).Parse(configText)).Execute(f, map[string]any{
 		"Data": filepath.Join(w.cfg.Dir, "data"), "AppID": app.ID, "KeyFile": filepath.Join(secrets, "app.pem"), "SecretFile": filepath.Join(secrets, "webhook"),
-		"TokenFile": filepath.Join(secrets, "token"), "ModelKeyFile": filepath.Join(secrets, "model"), "GitHub": w.GitHub.BaseURL(), "Machine": Machine,
+		"ClientSecretFile": filepath.Join(secrets, "client"), "TokenFile": filepath.Join(secrets, "token"), "ModelKeyFile": filepath.Join(secrets, "model"), "GitHub": w.GitHub.BaseURL(), "Machine": Machine,
 		"Adapter": adapter, "Agent": w.cfg.Agent, "ModelName": model, "Env": tools.env, "Model": w.addr, "Anthropic": anthropic, "Kind": w.kind(), "Path": tools.path, "Binds": tools.binds,
 		"Cloud": w.cloud, "CloudTokenFile": filepath.Join(secrets, "cloud"), "Paid": w.paid, "VMHours": cmp.Or(w.cfg.VMHours, 100),
 		"Unreachable": w.cfg.Unreachable, "Fast": w.cfg.Fast, "Extra": w.cfg.Extra, "AgentMore": indented(w.cfg.AgentMore),

@@ -25,6 +25,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/forge/oauth"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simgithub/web"
@@ -221,6 +222,8 @@ func (w *World) Start(ctx context.Context) error {
 	}
 	w.URL = "http://" + ln.Addr().String()
 	cfg.PublicURL = w.URL
+	cfg.Admin.SignIn, cfg.Admin.Operators = true, []string{Maintainer}
+	w.GitHub.SetCallbackURLs(oauth.CallbackURL(w.URL))
 	hook := w.URL + handlers.HookPath
 	if w.cfg.Unreachable {
 		hook = handlers.NoHook

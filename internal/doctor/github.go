@@ -41,6 +41,7 @@ type GitHubConfig struct {
 	Events []string
 	// ReadsWebhooks is set if errand reads webhooks from GitHub's log, and GitHub cannot send them.
 	ReadsWebhooks bool
+	SignIn        SignIn
 	// Version is errand's own. It is compared with the latest release if ReleasesThere is set: errand's releases are on github.com.
 	Version       string
 	ReleasesThere bool
@@ -69,6 +70,7 @@ func GitHubCheck(api GitHub, cfg GitHubConfig) Check {
 		c := &githubCheck{GitHubConfig: cfg, api: api}
 		if c.clock(ctx) && c.credentials(ctx) {
 			c.webhook(ctx)
+			c.signIn()
 			c.deliveries(ctx)
 			c.release(ctx)
 			c.installations(ctx)

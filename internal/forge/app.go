@@ -25,6 +25,7 @@ type App struct {
 	Permissions map[string]string
 	Events      []string
 	SettingsURL string // only the App's owner can open it
+	ClientID    string // for sign-ins; empty if GitHub does not name it
 }
 
 // Self returns the App. It is read once and then cached.
@@ -54,13 +55,20 @@ func (f *Forge) ReadApp(ctx context.Context) (App, error) {
 	if err != nil {
 		return App{}, err
 	}
-	got, _, err := op.GitHub.Apps.Get(op.Ctx, "")
+	req, err := op.GitHub.NewRequest(http.MethodGet, "app", nil)
 	if err != nil {
+		return App{}, op.Wrap(err)
+	}
+	got := &struct {
+		github.App
+		ClientID string `json:"client_id"`
+	}{}
+	if _, err := op.GitHub.Do(op.Ctx, req, got); err != nil {
 		return App{}, op.Wrap(err)
 	}
 	return App{
 		ID: got.GetID(), Slug: got.GetSlug(), Name: got.GetName(), BotLogin: got.GetSlug() + "[bot]",
-		Permissions: permissionMap(got.Permissions), Events: got.Events, SettingsURL: f.appSettings(got),
+		Permissions: permissionMap(got.Permissions), Events: got.Events, SettingsURL: f.appSettings(&got.App), ClientID: got.ClientID,
 	}, nil
 }
 

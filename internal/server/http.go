@@ -9,8 +9,10 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/forge/oauth"
 	"github.com/errand-bot/errand/internal/httpserver"
 	"github.com/errand-bot/errand/state"
 )
@@ -72,14 +74,49 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	health(w, r)
 }
 
+// signIn returns how people sign in with GitHub, or nil if they cannot.
+func (s *Server) signIn() (*login.GitHub, error) {
+	if !s.cfg.Admin.SignIn {
+		return nil, nil
+	}
+	g := s.cfg.GitHub.WithURLs()
+	c, err := oauth.New(oauth.Config{
+		ClientID: func(ctx context.Context) (string, error) {
+			app, err := s.forge.Self(ctx)
+			return app.ClientID, err
+		},
+		ClientSecret: g.ClientSecret.Reveal(),
+		WebURL:       g.URL,
+		APIURL:       g.APIURL,
+		RedirectURL:  oauth.CallbackURL(s.cfg.PublicURL),
+		UserAgent:    "errand/" + s.opts.Version,
+		Transport:    s.opts.Transport,
+		Now:          s.opts.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &login.GitHub{
+		PublicURL: s.cfg.PublicURL, Operators: s.cfg.Admin.Operators, AuthorizeURL: c.AuthorizeURL,
+		SignIn: func(ctx context.Context, code, verifier string) (login.Account, error) {
+			return c.SignIn(ctx, code, verifier)
+		}, // nothing uses the account if there is an error
+	}, nil
+}
+
 // pages returns the status pages and metrics. Live logs end with ctx, so that the server can shut down at once.
 func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
+	people, err := s.signIn()
+	if err != nil {
+		return nil, err
+	}
 	return admin.New(admin.Config{
 		Store:       s.store,
 		Facts:       s.store,
 		Transcripts: s.archive,
 		Diffs:       s.archive,
 		Token:       s.cfg.Admin.Token.Reveal(),
+		GitHub:      people,
 		Open:        s.adminLn != nil,
 		Secure:      strings.HasPrefix(strings.ToLower(s.cfg.PublicURL), "https:"),
 		Stopping:    ctx.Done(),

@@ -45,6 +45,7 @@ func (r *run) draft() ([]byte, error) {
 	if r.progress.App != nil {
 		app = *r.progress.App
 	}
+	_, noSecret := os.Stat(r.path("client-secret"))
 	var b bytes.Buffer
 	err := template.Must(template.New("config").Funcs(template.FuncMap{"yaml": quoted, "file": func(name string) (string, error) {
 		return quoted("file:" + r.path(name))
@@ -52,7 +53,7 @@ func (r *run) draft() ([]byte, error) {
 		"Data": r.answer("data"), "Listen": r.answer("listen"), "PublicURL": r.publicURL(), "Proxies": proxies, "ACME": r.servesTLS(),
 		"GitHub": strings.TrimSuffix(r.answer("github"), "/"), "App": app, "Label": r.answer("label"), "Assignee": r.answer("assignee"),
 		"Agent": r.answer("agent"), "ModelName": registry.APIOf(r.answer("agent")), "ModelURL": strings.TrimSuffix(r.answer("model_url"), "/"),
-		"Subscription": r.subscribed(), "VMs": r.answer("vms"), "Hetzner": config.ProviderHetzner,
+		"CanSignIn": noSecret == nil && r.publicURL() != "", "Subscription": r.subscribed(), "VMs": r.answer("vms"), "Hetzner": config.ProviderHetzner,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write the text of the configuration: %w", err)

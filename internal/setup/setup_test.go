@@ -37,6 +37,10 @@ func TestSetupCreatesAppAndConfiguration(t *testing.T) {
 			if cfg.GitHub.AppID != app.ID || cfg.GitHub.WebhookSecret.Reveal() != app.WebhookSecret || cfg.GitHub.PrivateKey.Reveal() != strings.TrimSpace(string(app.PEM)) {
 				t.Errorf("the configuration has App %d and other secrets, or another ID than %d", cfg.GitHub.AppID, app.ID)
 			}
+			app = o.github.App()
+			if cfg.GitHub.ClientSecret.Reveal() != app.ClientSecret || cfg.Admin.SignIn || len(app.CallbackURLs) != 1 || app.CallbackURLs[0] != "http://localhost:1/login/github/callback" {
+				t.Errorf("people cannot sign in later: secret %s, on %v, callbacks %v", cfg.GitHub.ClientSecret, cfg.Admin.SignIn, app.CallbackURLs)
+			}
 			if cfg.Trigger.Label != "errand" || cfg.Trigger.Assignee != "worker" || cfg.PublicURL != "http://localhost:1" {
 				t.Errorf("the configuration is %+v %s", cfg.Trigger, cfg.PublicURL)
 			}

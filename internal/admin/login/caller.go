@@ -8,10 +8,13 @@ import (
 	"net/http"
 )
 
-// caller is the operator who sent a request.
+// caller is the one who sent a request.
 type caller struct {
-	name string // for the audit log
-	form string // the form token of the browser session; empty for requests with the admin token
+	name     string                // for the audit log
+	form     string                // the form token of the browser session; empty for requests with the admin token
+	operator bool                  // may see and do everything
+	access   *access               // of a person who has signed in with GitHub, otherwise nil
+	again    func() (caller, bool) // checks the session again; nil if it cannot end
 }
 
 type callerKey struct{}
@@ -45,7 +48,7 @@ func (g *Guard) sessionOf(r *http.Request) caller {
 		return caller{}
 	}
 	sum := sha256.Sum256([]byte(c.Value))
-	return caller{name: "browser session " + hex.EncodeToString(sum[:3]), form: g.formToken(c.Value)}
+	return caller{name: "browser session " + hex.EncodeToString(sum[:3]), form: g.formToken(c.Value), operator: true}
 }
 
 // allows reports whether a request is safe from cross-site forgery. A request that may change something and comes from a browser needs

@@ -1,5 +1,6 @@
-// Package login admits operators to the pages. They send the token in an Authorization header, or once in the login
-// form, which sets a cookie. A token in the URL is never accepted, because it would appear in logs.
+// Package login admits people to the pages. Operators send the token in an Authorization header, or once in the login
+// form, which sets a cookie. A token in the URL is never accepted, because it would appear in logs. Others sign in with GitHub, and
+// see the tasks of the repositories that they can read there: see [Viewer].
 //
 // A request of a browser that changes something also needs the session's form token, which only errand's pages contain. Wrong
 // tokens are throttled by address. Start here: [Guard.Wrap].
@@ -40,13 +41,15 @@ var _ Facts = (*store.Store)(nil)
 
 // A Form is the content of the login form.
 type Form struct {
-	Next  string // the page to show after the login
-	Words string // error message; may be empty
+	Next string // the page to show after the login
+	// GitHub is where the sign-in with GitHub starts; empty if it is off.
+	GitHub string
+	Words  string // error message; may be empty
 	// Reload states that the form reloads itself immediately, so that the browser sends its cookie.
 	Reload bool
 }
 
-// Config configures a [Guard]. Only Facts is optional.
+// Config configures a [Guard]. Only Facts and GitHub are optional.
 type Config struct {
 	// Token is required for every page. If it is empty, pages are served to everyone, but only under names that cannot
 	// be foreign domains.
@@ -55,25 +58,41 @@ type Config struct {
 	Secure bool
 	// Facts stores the session generation across restarts; nil keeps it in memory.
 	Facts Facts
-	Now   func() time.Time
-	Log   zerolog.Logger
+	// GitHub signs people in; nil turns that off.
+	GitHub *GitHub
+	Now    func() time.Time
+	Log    zerolog.Logger
 	// Show responds with the login form.
 	Show func(w http.ResponseWriter, r *http.Request, status int, form Form)
-	// Fail responds to an internal error.
-	Fail func(w http.ResponseWriter, r *http.Request, err error)
+	// Fail responds to an internal error, Unavailable while GitHub cannot be asked.
+	Fail        func(w http.ResponseWriter, r *http.Request, err error)
+	Unavailable func(w http.ResponseWriter, r *http.Request, words string)
 }
 
-// A Guard authenticates operators.
+// A Guard authenticates the senders of requests.
 type Guard struct {
-	cfg      Config
-	sessions *sessions
-	throttle *throttle
-	formKey  []byte // of form tokens; they are valid until the process ends
+	cfg       Config
+	sessions  *sessions
+	people    *people // nil if nobody signs in with GitHub
+	throttle  *throttle
+	formKey   []byte        // of form tokens and sign-ins; they are valid until the process ends
+	exchanges chan struct{} // a slot for each code that is being exchanged
 }
 
-// New returns a [Guard].
-func New(cfg Config) *Guard {
-	return &Guard{cfg: cfg, sessions: newSessions(cfg), throttle: newThrottle(cfg.Now), formKey: []byte(rand.Text())}
+// New returns a [Guard]. It fails for a list of operators that cannot be read.
+func New(cfg Config) (*Guard, error) {
+	g := &Guard{
+		cfg: cfg, sessions: newSessions(cfg), throttle: newThrottle(cfg.Now), formKey: []byte(rand.Text()),
+		exchanges: make(chan struct{}, maxExchanges),
+	}
+	if cfg.GitHub != nil {
+		operators, err := newOperators(cfg.GitHub.Operators, g.sessions.facts, cfg.Log)
+		if err != nil {
+			return nil, err
+		}
+		g.people = &people{now: cfg.Now, operators: operators, sessions: map[[sha256.Size]byte]*personSession{}}
+	}
+	return g, nil
 }
 
 // Wrap adds the login pages to next, and restricts everything else to authenticated requests.
@@ -81,13 +100,19 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /login", g.login)
 	mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
-		if g.cfg.Token == "" || g.hasCookie(r) {
+		_, signedIn, err := g.person(r)
+		if g.cfg.Token == "" || g.hasCookie(r) || signedIn && err == nil {
 			http.Redirect(w, r, "/status", http.StatusSeeOther)
 			return
 		}
 		g.form(w, r, http.StatusOK, "/status", "")
 	})
+	if g.people != nil {
+		mux.HandleFunc("GET /login/github", g.start)
+		mux.HandleFunc("GET /login/github/callback", g.callback)
+	}
 	mux.HandleFunc("POST /logout", g.logout)
+	mux.Handle("POST /logout/all", g.only(http.HandlerFunc(g.logoutAll)))
 	mux.Handle("/", g.only(next))
 	// Other sites must not be able to log anyone in or out.
 	return http.NewCrossOriginProtection().Handler(mux)
@@ -96,24 +121,9 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 // only restricts next to authenticated requests.
 func (g *Guard) only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var who caller
-		switch {
-		case g.cfg.Token == "":
-			who = caller{name: openName, form: g.formToken("")}
-			if !ownHost(r.Host) {
-				http.Error(w, "errand: without a token the pages are only served for IP addresses and local names; set admin.token", http.StatusMisdirectedRequest)
-				return
-			}
-		case r.Header.Get("Authorization") != "":
-			if !g.bearer(w, r) {
-				return
-			}
-			who = caller{name: tokenName}
-		case !g.hasCookie(r):
-			g.refuse(w, r, http.StatusUnauthorized, "")
+		who, ok := g.admit(w, r)
+		if !ok {
 			return
-		default:
-			who = g.sessionOf(r)
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		if !who.allows(r) {
@@ -122,6 +132,43 @@ func (g *Guard) only(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
+}
+
+// admit returns the caller of a request, or responds and returns false.
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request) (caller, bool) {
+	switch {
+	case g.cfg.Token == "":
+		if !ownHost(r.Host) {
+			http.Error(w, "errand: without a token the pages are only served for IP addresses and local names; set admin.token", http.StatusMisdirectedRequest)
+			return caller{}, false
+		}
+		return caller{name: openName, form: g.formToken(""), operator: true}, true
+	case r.Header.Get("Authorization") != "":
+		return caller{name: tokenName, operator: true}, g.bearer(w, r)
+	case g.hasCookie(r):
+		who := g.sessionOf(r)
+		who.again = func() (caller, bool) { return who, g.hasCookie(r) }
+		return who, true
+	}
+	who, ok, err := g.person(r)
+	switch {
+	case err != nil:
+		if r.Context().Err() == nil {
+			g.cfg.Log.Warn().Err(err).Msg("failed to ask GitHub what a person may see")
+			w.Header().Set("Retry-After", "10")
+			g.cfg.Unavailable(w, r, "GitHub does not say at the moment which repositories you can read, so nothing is shown. Try again in a moment.")
+		}
+		return caller{}, false
+	case ok:
+		who.again = func() (caller, bool) {
+			now, ok, err := g.person(r)
+			return now, ok && err == nil
+		}
+		return who, true
+	case !g.signInAgain(w, r):
+		g.refuse(w, r, http.StatusUnauthorized, "")
+	}
+	return caller{}, false
 }
 
 // ownHost reports whether a request's host cannot be a foreign domain that resolves to this server: an address, a name
@@ -193,7 +240,11 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, status int, words
 }
 
 func (g *Guard) form(w http.ResponseWriter, r *http.Request, status int, next, words string) {
-	g.cfg.Show(w, r, status, Form{Next: safeNext(next), Words: words, Reload: fromElsewhere(r)})
+	f := Form{Next: safeNext(next), Words: words, Reload: fromElsewhere(r) && !strings.HasPrefix(r.URL.Path, "/login")}
+	if g.people != nil {
+		f.GitHub = g.cfg.GitHub.startURL(f.Next)
+	}
+	g.cfg.Show(w, r, status, f)
 }
 
 // fromElsewhere reports whether the browser followed a link from another site, such as a comment on GitHub. Browsers do
@@ -216,7 +267,7 @@ func safeNext(next string) string {
 		return board
 	}
 	unclear := func(r rune) bool { return r == '\\' || r == utf8.RuneError || unicode.IsControl(r) }
-	if strings.ContainsFunc(u.Path, unclear) || u.Path == "/login" || u.Path == "/logout" {
+	if strings.ContainsFunc(u.Path, unclear) || u.Path == "/login" || u.Path == "/logout" || strings.HasPrefix(u.Path, startPath) {
 		return board
 	}
 	return next
@@ -245,15 +296,49 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// logout ends all sessions if the request has a valid session.
+// logout ends the session of a person, or all sessions with the admin token if the request has a valid one.
 func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
-	if g.hasCookie(r) {
-		if err := g.sessions.end(r.Context()); err != nil {
-			g.cfg.Fail(w, r, fmt.Errorf("end the sessions: %w", err))
-			return
+	if g.hasCookie(r) && !g.endSessions(w, r) {
+		return
+	}
+	g.forget(w, r)
+}
+
+// logoutAll ends every session of everybody, for operators.
+func (g *Guard) logoutAll(w http.ResponseWriter, r *http.Request) {
+	if !ViewerOf(r).Operator() {
+		http.Error(w, "errand: only operators can log everybody out", http.StatusForbidden)
+		return
+	}
+	if !g.endSessions(w, r) {
+		return
+	}
+	n := 0
+	if g.people != nil {
+		n = g.people.endAll()
+	}
+	g.cfg.Log.Info().Str("operator", NameOf(r)).Int("people", n).Msg("an operator logged everybody out")
+	g.forget(w, r)
+}
+
+// endSessions ends all sessions with the admin token, or responds and returns false.
+func (g *Guard) endSessions(w http.ResponseWriter, r *http.Request) bool {
+	err := g.sessions.end(r.Context())
+	if err != nil {
+		g.cfg.Fail(w, r, fmt.Errorf("end the sessions: %w", err))
+	}
+	return err == nil
+}
+
+// forget ends the browser's own session, takes its cookies, and shows the login.
+func (g *Guard) forget(w http.ResponseWriter, r *http.Request) {
+	g.setCookie(w, r, "", -1)
+	if g.people != nil {
+		if c, err := r.Cookie(g.personCookie()); err == nil {
+			g.people.end(c.Value)
+			g.setPersonCookie(w, g.personCookie(), "", -1)
 		}
 	}
-	g.setCookie(w, r, "", -1)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/oauth"
 )
 
 // HomePage is the page that GitHub links as the App's own.
@@ -25,10 +26,12 @@ type Manifest struct {
 	URL  string `json:"url"`
 	Hook Hook   `json:"hook_attributes"`
 	// RedirectURL is where GitHub sends the browser with the code of the created App.
-	RedirectURL string            `json:"redirect_url"`
-	Public      bool              `json:"public"`
-	Permissions map[string]string `json:"default_permissions"`
-	Events      []string          `json:"default_events"`
+	RedirectURL string `json:"redirect_url"`
+	// CallbackURLs are where GitHub sends the browsers of people who sign in.
+	CallbackURLs []string          `json:"callback_urls,omitempty"`
+	Public       bool              `json:"public"`
+	Permissions  map[string]string `json:"default_permissions"`
+	Events       []string          `json:"default_events"`
 }
 
 // Hook is the webhook of an App. It cannot be activated later by a program.
@@ -51,6 +54,9 @@ func New(o Options) Manifest {
 		Name: o.Name, URL: HomePage, RedirectURL: o.RedirectURL,
 		Hook:        Hook{URL: HookURL(o.PublicURL), Active: true},
 		Permissions: map[string]string{}, Events: Events(o.GitHub),
+	}
+	if o.PublicURL != "" {
+		m.CallbackURLs = []string{oauth.CallbackURL(o.PublicURL)}
 	}
 	for _, p := range forge.AppPermissions() {
 		m.Permissions[p.Permission] = p.Level

@@ -39,7 +39,7 @@ func (s *Sim) makeApp() error {
 	bot := s.addUser(s.cfg.AppSlug+"[bot]", TypeBot)
 	s.key = key
 	s.app = App{
-		ID: id, NodeID: nodeID("A", id), Slug: s.cfg.AppSlug, Name: s.cfg.AppSlug, ClientID: "Iv23li" + randomHex(7),
+		ID: id, NodeID: nodeID("A", id), Slug: s.cfg.AppSlug, Name: s.cfg.AppSlug, ClientID: "Iv23li" + randomHex(7), ClientSecret: randomHex(20),
 		Owner:         "app-owner",
 		PEM:           pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
 		WebhookSecret: randomHex(16), Permissions: maps.Clone(s.cfg.Permissions), Events: slices.Clone(s.cfg.Events),

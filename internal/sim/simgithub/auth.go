@@ -33,7 +33,7 @@ func (a authenticator) session(r *http.Request) *session {
 		return &session{s: a.s, bad: errBadCredentials()}
 	}
 	if tok.install == nil {
-		return &session{s: a.s, by: tok.user}
+		return &session{s: a.s, by: tok.user, signedIn: tok.signIn}
 	}
 	if !slices.Contains(a.s.installs, tok.install) {
 		return &session{s: a.s, bad: errBadCredentials()}
@@ -154,6 +154,8 @@ func callerKind(r *http.Request) string {
 		return "nobody"
 	case strings.HasPrefix(cred, "ghp_"):
 		return "user"
+	case strings.HasPrefix(cred, "ghu_"):
+		return "signed-in user"
 	case !strings.HasPrefix(cred, "gh") && strings.Count(cred, ".") == 2:
 		return "app"
 	default:

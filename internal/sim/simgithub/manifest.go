@@ -39,12 +39,6 @@ type Manifest struct {
 	SetupOnUpdate      bool              `json:"setup_on_update"`
 }
 
-// pendingApp is an App whose code was not exchanged yet.
-type pendingApp struct {
-	clientSecret string
-	expires      time.Time
-}
-
 // ParseManifest decodes and checks a manifest as GitHub's page does.
 func ParseManifest(text string) (Manifest, error) {
 	var m Manifest
@@ -66,6 +60,11 @@ func ParseManifest(text string) (Manifest, error) {
 		return m, errInvalid("Integration", "redirect_url", "invalid")
 	case m.HookAttributes != nil && !address(m.HookAttributes.URL):
 		return m, errInvalid("Hook", "url", "invalid")
+	}
+	for _, callback := range m.CallbackURLs {
+		if !address(callback) || len(m.CallbackURLs) > 10 {
+			return m, errInvalid("Integration", "callback_urls", "invalid")
+		}
 	}
 	for _, event := range m.DefaultEvents {
 		if !slices.Contains(withDefaults(Config{}).Events, event) {
@@ -117,6 +116,7 @@ func (s *Sim) CreateApp(owner string, m Manifest) (code string, err error) {
 	s.key, s.installs = key, nil
 	s.app = App{
 		ID: id, NodeID: nodeID("A", id), Slug: slug, Name: m.Name, ClientID: "Iv23li" + randomHex(7), Owner: owner,
+		ClientSecret: randomHex(20), CallbackURLs: m.CallbackURLs,
 		PEM:           pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}),
 		WebhookSecret: randomHex(20), Permissions: maps.Clone(m.DefaultPermissions), Events: slices.Clone(m.DefaultEvents),
 		BotLogin: bot.Login, BotID: bot.ID,
@@ -130,7 +130,7 @@ func (s *Sim) CreateApp(owner string, m Manifest) (code string, err error) {
 		s.session(s.users[owner]).webhooks().ping()
 	}
 	code = randomHex(20)
-	s.codes = map[string]pendingApp{code: {clientSecret: randomHex(20), expires: s.cfg.AuthNow().Add(manifestLife)}}
+	s.codes = map[string]time.Time{code: s.cfg.AuthNow().Add(manifestLife)}
 	return code, nil
 }
 
@@ -149,12 +149,12 @@ func (w webhooks) ping() {
 
 // convertManifest gives out the credentials of a created App, once.
 func convertManifest(c *call) (any, error) {
-	p, ok := c.s.codes[c.vars["code"]]
-	if !ok || !c.s.cfg.AuthNow().Before(p.expires) {
+	expires, ok := c.s.codes[c.vars["code"]]
+	if !ok || !c.s.cfg.AuthNow().Before(expires) {
 		return nil, errNotFound()
 	}
 	delete(c.s.codes, c.vars["code"])
 	o := c.s.json.app()
-	o["client_secret"], o["webhook_secret"], o["pem"] = p.clientSecret, c.s.app.WebhookSecret, string(c.s.app.PEM)
+	o["client_secret"], o["webhook_secret"], o["pem"] = c.s.app.ClientSecret, c.s.app.WebhookSecret, string(c.s.app.PEM)
 	return c.created(o)
 }

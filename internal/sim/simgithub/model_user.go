@@ -72,6 +72,8 @@ type App struct {
 	Slug          string
 	Name          string
 	ClientID      string
+	ClientSecret  string
+	CallbackURLs  []string          // where people may be sent who authorized the App
 	Owner         string            // login of the account that owns the App
 	PEM           []byte            // PKCS#1 private key, for the client under test
 	WebhookSecret string            // at the time of the call; PATCH /app/hook/config changes it

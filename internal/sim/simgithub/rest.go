@@ -60,6 +60,7 @@ func (s *Sim) routes() (http.Handler, error) {
 		return rt.pattern
 	}))
 	mux.HandleFunc("POST /api/graphql", s.records.Handler(gql.serve, func(*http.Request) string { return "" }))
+	mux.HandleFunc("POST /login/oauth/access_token", s.serveUserToken)
 	mux.HandleFunc("POST /_sim/faults", s.serveFaults)
 	mux.HandleFunc("DELETE /_sim/faults", s.serveFaults)
 	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.git.serveLFSTransfer)

@@ -7,6 +7,8 @@ func userRoutes() []route {
 		{"GET", "/users/{login}", getUser},
 		{"GET", "/user", currentUser},
 		{"GET", "/user/{id}", getUserByID},
+		{"GET", "/user/installations", onlySignedIn(userInstallations)},
+		{"GET", "/user/installations/{id}/repositories", onlySignedIn(userInstallationRepos)},
 		{"GET", "/rate_limit", rateLimit},
 		{"GET", "/meta", meta},
 	}

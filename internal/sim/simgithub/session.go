@@ -12,6 +12,7 @@ type token struct {
 	repos   []int64 // nil: all of the installation
 	perms   map[string]string
 	expires time.Time // zero: never
+	signIn  bool      // of a person who authorized the App, by the web flow
 }
 
 // session is the sender of a request, or a person who acts. Its methods check permissions, and need the lock of the
@@ -21,7 +22,9 @@ type session struct {
 	by  *User  // the actor; the bot account for an installation; nil without an account or for an App's JWT
 	tok *token // set for an installation token
 	jwt bool   // the App itself
-	bad error  // credentials were sent but are not valid
+	// signedIn is set for the token of a person who authorized the App.
+	signedIn bool
+	bad      error // credentials were sent but are not valid
 }
 
 func (s *Sim) session(u *User) *session { return &session{s: s, by: u} }

@@ -57,25 +57,28 @@ type Sim struct {
 	lfs     *git.LFS
 	records *record.Recorder // nil: nothing is recorded
 
-	mu       sync.Mutex // guards all fields below
-	lastID   int64
-	base     string
-	app      App
-	key      *rsa.PrivateKey
-	codes    map[string]pendingApp // of Apps made from manifests, until they are exchanged
-	users    map[string]*User      // by login
-	repos    map[string]*Repo      // by full name, lower case
-	moved    map[string]int64      // old full names of renamed repositories
-	installs []*Installation
-	tokens   map[string]*token
-	nodes    map[string]any // by node id
-	verified map[string]bool
-	uploads  map[string]*upload // by the end of their addresses
-	limits   map[string]*bucket
-	made     map[string][]time.Time // times at which each actor created objects in the last minute, if ContentRate is set
-	listLag  time.Duration
-	maxTree  int                 // entries of a recursive list of files; 0 lists all
-	born     map[int64]time.Time // creation times by id, if lists lag
+	mu     sync.Mutex // guards all fields below
+	lastID int64
+	base   string
+	app    App
+	key    *rsa.PrivateKey
+	codes  map[string]time.Time // of Apps made from manifests, until they are exchanged, with their ends
+	// userCodes are the codes of people's authorizations until they are exchanged, and authorized are the people by their IDs.
+	userCodes  map[string]userCode
+	authorized map[int64]bool
+	users      map[string]*User // by login
+	repos      map[string]*Repo // by full name, lower case
+	moved      map[string]int64 // old full names of renamed repositories
+	installs   []*Installation
+	tokens     map[string]*token
+	nodes      map[string]any // by node id
+	verified   map[string]bool
+	uploads    map[string]*upload // by the end of their addresses
+	limits     map[string]*bucket
+	made       map[string][]time.Time // times at which each actor created objects in the last minute, if ContentRate is set
+	listLag    time.Duration
+	maxTree    int                 // entries of a recursive list of files; 0 lists all
+	born       map[int64]time.Time // creation times by id, if lists lag
 
 	ctx    context.Context // ends when Close is called
 	cancel context.CancelFunc
@@ -109,7 +112,7 @@ func New(cfg Config) (*Sim, error) {
 		records: records, cfg: cfg, log: cfg.Log, base: strings.TrimSuffix(cfg.BaseURL, "/"),
 		faults: newFaultBook(), lfs: git.NewLFS(filepath.Join(cfg.Dir, "lfs"), cfg.AuthNow), counts: newCallBook(), lastID: 1000,
 		users: map[string]*User{}, repos: map[string]*Repo{}, moved: map[string]int64{}, tokens: map[string]*token{},
-		nodes:    map[string]any{},
+		nodes: map[string]any{}, userCodes: map[string]userCode{}, authorized: map[int64]bool{},
 		uploads:  map[string]*upload{},
 		verified: map[string]bool{}, limits: map[string]*bucket{}, made: map[string][]time.Time{}, ctx: ctx, cancel: cancel,
 	}

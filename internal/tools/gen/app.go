@@ -38,6 +38,9 @@ hook_attributes:
   # The address of errand as seen from GitHub, with the path /api/github/hook.
   url: %s
   active: %v
+# For people who sign in with GitHub (admin.sign_in): the address of the pages, with the path /login/github/callback.
+callback_urls:
+  - %s
 
 default_permissions:
 `
@@ -54,7 +57,7 @@ default_events:
 func appManifest(*source) (string, error) {
 	m := manifest.New(manifest.Options{Name: "errand", GitHub: "https://github.com", PublicURL: "https://errand.example.org"})
 	var b strings.Builder
-	fmt.Fprintf(&b, appHead, m.Name, m.URL, m.Public, m.Hook.URL, m.Hook.Active)
+	fmt.Fprintf(&b, appHead, m.Name, m.URL, m.Public, m.Hook.URL, m.Hook.Active, m.CallbackURLs[0])
 	for _, p := range forge.AppPermissions() {
 		fmt.Fprintf(&b, "  # For %s.\n  %s: %s\n", p.For, p.Permission, m.Permissions[p.Permission])
 	}

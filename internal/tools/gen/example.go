@@ -25,6 +25,7 @@ func instead() map[string]string {
 		"github.app_id":         "123456",
 		"github.private_key":    "env:ERRAND_PRIVATE_KEY",
 		"github.webhook_secret": "env:ERRAND_WEBHOOK_SECRET",
+		"github.client_secret":  `""`,
 		"admin.token":           "env:ERRAND_ADMIN_TOKEN",
 		"hetzner.token":         "env:HCLOUD_TOKEN",
 		"models.NAME.url":       "https://api.anthropic.com",

@@ -133,3 +133,43 @@ func actInstall(v *visit) (string, error) {
 	}
 	return "", nil
 }
+
+// authorization returns the request of the page on which the visitor authorizes the App: from the address or from the page's form.
+func (v *visit) authorization() simgithub.AuthorizeRequest {
+	q := v.r.URL.Query()
+	if v.r.Method == http.MethodPost {
+		q = v.r.PostForm
+	}
+	return simgithub.AuthorizeRequest{
+		ClientID: q.Get("client_id"), RedirectURI: q.Get("redirect_uri"), State: q.Get("state"),
+		CodeChallenge: q.Get("code_challenge"), Method: q.Get("code_challenge_method"),
+	}
+}
+
+// authorizePage serves the page on which the visitor authorizes the App. Who did so before is sent on at once.
+func (w *site) authorizePage(v *visit) error {
+	if v.p.Login() == "" {
+		return forbidden("Choose an account")
+	}
+	req := v.authorization()
+	if err := w.s.CheckAuthorization(req); err != nil {
+		return err
+	}
+	if v.p.HasAuthorized() && v.alert == "" {
+		to, err := v.p.Authorize(req)
+		if err == nil {
+			http.Redirect(v.w, v.r, to, http.StatusFound)
+		}
+		return err
+	}
+	to, err := url.Parse(req.RedirectURI)
+	if err != nil {
+		return err
+	}
+	v.leads = to.Scheme + "://" + to.Host
+	return v.render("authorize", "Authorize "+w.s.App().Name, req)
+}
+
+func actAuthorize(v *visit) (string, error) { return v.p.Authorize(v.authorization()) }
+
+func actDeny(v *visit) (string, error) { return v.p.Deny(v.authorization()) }

@@ -61,6 +61,7 @@ func (w *site) routes() http.Handler {
 		{"/_sim/deliveries", w.deliveriesPage, map[string]act{"redeliver": actRedeliver}},
 		{"/_sim/calls", w.callsPage, nil},
 		{"/_sim/version", w.versionPage, nil},
+		{"/login/oauth/authorize", w.authorizePage, map[string]act{"authorize": actAuthorize, "deny": actDeny}},
 		{"/github-apps/{slug}/installations/new", w.installPage, map[string]act{"install": actInstall}},
 		{"/{login}", w.accountPage, nil},
 		{"/{owner}/{repo}", w.repoPage, nil},

@@ -1,0 +1,167 @@
+package admin_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/state"
+)
+
+// rule is what people get at a path of acme/shop, in the order operator, writer, reader, outsider.
+type rule struct {
+	path string
+	want [4]int
+}
+
+var (
+	everybody = [4]int{200, 200, 200, 200}
+	readable  = [4]int{200, 200, 200, 404}
+	operated4 = [4]int{200, 404, 404, 404}
+)
+
+// rules has every route. A route that is not here fails the test.
+var rules = map[string]rule{
+	"GET /{$}":                      {"/", [4]int{303, 303, 303, 303}},
+	"GET /status":                   {"/status", everybody},
+	"GET /status.json":              {"/status.json", everybody},
+	"GET /vms":                      {"/vms", everybody},
+	"GET /vms.json":                 {"/vms.json", everybody},
+	"GET /audit.json":               {"/audit.json", everybody},
+	"/":                             {"/nothing", [4]int{404, 404, 404, 404}},
+	"GET /metrics":                  {"/metrics", operated4},
+	"GET /doctor.json":              {"/doctor.json", operated4},
+	"GET /tasks/{owner}/{repo}/{n}": {"/tasks/acme/shop/1", readable},
+	"GET /tasks/{owner}/{repo}/{n}/summary.json":           {"/tasks/acme/shop/1/summary.json", readable},
+	"GET /tasks/{owner}/{repo}/{n}/task.json":              {"/tasks/acme/shop/1/task.json", readable},
+	"GET /tasks/{owner}/{repo}/{n}/runs/{run}":             {"/tasks/acme/shop/1/runs/1", readable},
+	"GET /tasks/{owner}/{repo}/{n}/runs/{run}/raw":         {"/tasks/acme/shop/1/runs/1/raw", readable},
+	"GET /tasks/{owner}/{repo}/{n}/runs/{run}/at/{offset}": {"/tasks/acme/shop/1/runs/1/at/0", readable},
+	"GET /tasks/{owner}/{repo}/{n}/runs/{run}/events":      {"/tasks/acme/shop/1/runs/1/events", readable},
+	"GET /tasks/{owner}/{repo}/{n}/changes/{hash}":         {"/tasks/acme/shop/1/changes/abc", [4]int{404, 404, 404, 404}},
+	"POST /tasks/{owner}/{repo}/{n}/adopt":                 {"/tasks/acme/shop/1/adopt", operated4},
+	"GET /tasks/{owner}/{repo}/{n}/actions/{action}":       {"/tasks/acme/shop/1/actions/cancel", [4]int{200, 403, 403, 404}},
+	"POST /tasks/{owner}/{repo}/{n}/actions/{action}":      {"/tasks/acme/shop/1/actions/stop", [4]int{303, 403, 403, 404}},
+}
+
+var roles = [4]string{"olga", "wes", "rita", "otto"}
+
+// TestEveryRouteHasARule asks every route as everybody, and asks for the same page of a task that nobody but the operator can read,
+// and of one that does not exist: the answers are the same.
+func TestEveryRouteHasARule(t *testing.T) {
+	t.Parallel()
+	p := newPeopled(t, nil)
+	p.vault()
+	for _, pattern := range p.pages.Patterns() {
+		c, ok := rules[pattern]
+		if !ok {
+			t.Errorf("%s has no rule here: decide who may see it", pattern)
+			continue
+		}
+		method, _, _ := strings.Cut(pattern, " ")
+		if method != http.MethodPost {
+			method = http.MethodGet
+		}
+		for i, person := range roles {
+			b := p.as(person)
+			status, _ := b.ask(method, c.path)
+			if status != c.want[i] {
+				t.Errorf("%s %s as %s: status %d, want %d", method, c.path, person, status, c.want[i])
+			}
+			if i == 0 || !strings.HasPrefix(c.path, "/tasks/") {
+				continue
+			}
+			hidden, text := b.ask(method, strings.Replace(c.path, "/shop/", "/vault/", 1))
+			absent, none := b.ask(method, strings.Replace(c.path, "/shop/", "/nowhere/", 1))
+			if hidden != http.StatusNotFound || absent != hidden || strings.ReplaceAll(text, "vault", "") != strings.ReplaceAll(none, "nowhere", "") {
+				t.Errorf("%s %s as %s: status %d for a hidden task, %d for none:\n%s\n%s", method, c.path, person, hidden, absent, content(text), content(none))
+			}
+		}
+		if status, _ := p.browser().ask(method, c.path); status != http.StatusUnauthorized {
+			t.Errorf("%s %s signed out: status %d", method, c.path, status)
+		}
+	}
+	if len(p.acted) != 1 {
+		t.Errorf("got commands %q", p.acted)
+	}
+}
+
+// ask sends a request, a POST with the form token of the session's pages, and returns the beginning of the answer.
+func (b *browser) ask(method, path string) (int, string) {
+	b.t.Helper()
+	form := url.Values{}
+	if method == http.MethodPost {
+		form.Set("form", b.formToken())
+	}
+	resp := b.send(method, path, form, nil)
+	text := make([]byte, 20_000)
+	n, _ := resp.Body.Read(text) // a live log does not end
+	_ = resp.Body.Close()
+	return resp.StatusCode, content(string(text[:n]))
+}
+
+// formToken returns the form token of a page, empty without a session or a form.
+func (b *browser) formToken() string {
+	_, text := b.page("/status")
+	_, rest, _ := strings.Cut(text, `name="form" value="`)
+	form, _, _ := strings.Cut(rest, `"`)
+	return form
+}
+
+// TestPeopleSeeOnlyTheirRepositories: no page, list or number shows something of acme/vault to people who cannot read it.
+func TestPeopleSeeOnlyTheirRepositories(t *testing.T) {
+	t.Parallel()
+	p := newPeopled(t, nil)
+	p.vault()
+	pages := []string{"/status", "/status.json", "/status.json?limit=5000", "/vms", "/vms.json", "/audit.json", "/audit.json?task=acme/vault%231", "/tasks/acme/shop/1", "/tasks/acme/shop/1/task.json"}
+	for _, person := range roles {
+		b := p.as(person)
+		all := ""
+		for _, path := range pages {
+			_, text := b.page(path)
+			if all += content(text); person != "olga" && strings.Contains(content(text), "vault") {
+				t.Errorf("%s shows %s:\n%s", path, person, content(text))
+			}
+			if person != "olga" && (strings.Contains(text, "203.0.113.9") || strings.Contains(text, "123.45") || strings.Contains(text, "1717")) {
+				t.Errorf("%s shows %s what is for operators:\n%s", path, person, content(text))
+			}
+		}
+		for part, want := range map[string]bool{
+			"The vault is open": person == "olga", "vm-vault": person == "olga", "vm-bake-vault": person == "olga", "vault of old": person == "olga",
+			"Prices are rounded twice": person != "otto", "vm-shop": person != "otto", "acme/shop#1": person != "otto",
+		} {
+			if strings.Contains(all, part) != want {
+				t.Errorf("%s sees %q: %v, want %v", person, part, !want, want)
+			}
+		}
+	}
+}
+
+// TestNumbersCountOnlyVisibleTasks: the counters of the board are those of the tasks that a person sees.
+func TestNumbersCountOnlyVisibleTasks(t *testing.T) {
+	t.Parallel()
+	m := sample()
+	for n := range 40 {
+		task := sampleTask(100+n, "vault of the past", state.PhaseDone)
+		task.Key.Repo, task.Repo.ID, task.Repo.Name = 8, 8, "vault"
+		m.tasks = append(m.tasks, task)
+	}
+	p := newPeopled(t, func(c *admin.Config) { c.Store = m })
+	for person, want := range map[string][]string{
+		"olga": {`"phase": "done",` + "\n" + `      "tasks": 41`, `"open": 6`, "vault of the past"},
+		"rita": {`"phase": "done",` + "\n" + `      "tasks": 1` + "\n", `"phase": "implementing",` + "\n" + `      "tasks": 1` + "\n", `"open": 6`},
+		"otto": {`"phase": "done",` + "\n" + `      "tasks": 0`, `"open": 0`, `"tasks": []`, `"ended": []`},
+	} {
+		_, text := p.as(person).page("/status.json")
+		for _, part := range want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: %q is missing in %s", person, part, text)
+			}
+		}
+		if person != "olga" && strings.Contains(text, "vault") {
+			t.Errorf("%s sees the vault: %s", person, text)
+		}
+	}
+}
