@@ -39,9 +39,12 @@ type Order struct {
 	After    bool   `json:"after,omitempty"` // after: MESSAGE
 }
 
+// IsOperator reports whether this is the operator of errand, not an account on GitHub.
+func (p Person) IsOperator() bool { return p.Operator && p.ID == 0 }
+
 // Handle returns the person's login as GitHub writes it, or "the operator".
 func (p Person) Handle() string {
-	if p.Operator {
+	if p.IsOperator() {
 		return "the operator"
 	}
 	return "@" + p.Login

@@ -188,7 +188,8 @@ type Person struct {
 	ID    int64  `json:"id"`
 	Login string `json:"login"`
 	Bot   bool   `json:"bot,omitempty"`
-	// Operator is set for the operator of errand, who has no account: ID and Login are empty.
+	// Operator is set for commands that were given on errand's pages or by its program instead of GitHub: by the operator, who has
+	// no account, so ID and Login are empty, or by a person who signed in.
 	Operator bool `json:"operator,omitempty"`
 }
 

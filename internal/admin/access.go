@@ -20,7 +20,7 @@ const (
 	_         rule = iota
 	anyone         // everybody who is admitted; the page itself shows only what they may see
 	readers        // of a task: operators, and people who can read its repository
-	writers        // of a task: operators
+	writers        // of a task: operators, and people with write access to its repository
 	operators      // others are told that there is no such page
 )
 
@@ -48,7 +48,7 @@ func (p *pages) guarded(rt route) http.HandlerFunc {
 			case t == nil:
 				p.problem(w, r, http.StatusNotFound, noTask)
 			case rt.rule == writers && !mayAct(v, t):
-				p.problem(w, r, http.StatusForbidden, "Only operators can give this task commands here. Write a comment on the issue instead.")
+				p.problem(w, r, http.StatusForbidden, "Commands need write access to the repository of this task.")
 			default:
 				rt.serve(w, r.WithContext(context.WithValue(r.Context(), taskContext{}, t)))
 			}
@@ -58,8 +58,8 @@ func (p *pages) guarded(rt route) http.HandlerFunc {
 	}
 }
 
-// mayAct reports whether the viewer may give commands to a task.
-func mayAct(v login.Viewer, _ *state.Task) bool { return v.Operator() }
+// mayAct reports whether the viewer may give commands to a task, as far as it is known before GitHub is asked again.
+func mayAct(v login.Viewer, t *state.Task) bool { return v.MayWrite(t.Key.Repo) }
 
 // noTask is also the answer for a task that the viewer may not see.
 const noTask = "errand has no task for this issue. The repository may have been renamed, the issue was never assigned, or you cannot read the repository."

@@ -20,7 +20,8 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// An action is a command that operators can give on a task's page, and by the program of the same name.
+// An action is a command that operators and people with write access can give on a task's page, and operators by the program of the
+// same name.
 type action struct {
 	Verb state.Verb
 	// Label is the text of the button, Effect describes what the command does, for people.
@@ -120,7 +121,11 @@ func (p *pages) act(w http.ResponseWriter, r *http.Request) {
 	t := taskOf(r)
 	done := p.entry(r)
 	done.Subject, done.Command = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), command.Format(order)
-	done, err = p.cfg.Act(ctx, t, order, done)
+	var by state.Person // zero for operators, also for those who signed in
+	if v := login.ViewerOf(r); !v.Operator() {
+		by, _ = v.Person()
+	}
+	done, err = p.cfg.Act(ctx, t, by, order, done)
 	p.answer(w, r, done, err, taskPath(t)+"#actions")
 }
 
@@ -128,7 +133,7 @@ func (p *pages) act(w http.ResponseWriter, r *http.Request) {
 func (p *pages) answer(w http.ResponseWriter, r *http.Request, done store.Action, err error, back string) {
 	switch {
 	case err != nil && r.Context().Err() == nil:
-		p.cfg.Log.Warn().Err(err).Str("command", done.Command).Str("subject", done.Subject).Msg("failed to carry out an operator's command")
+		p.cfg.Log.Warn().Err(err).Str("command", done.Command).Str("subject", done.Subject).Msg("failed to carry out a command")
 		var unchanged UnchangedError
 		if errors.As(err, &unchanged) {
 			p.problem(w, r, http.StatusBadGateway, fmt.Sprintf("The command was not carried out: %v. Try again.", err))

@@ -26,7 +26,7 @@ func operated(t *testing.T, change func(*admin.Config)) (w *world, acted *[]stri
 	w = newWorld(t, func(cfg *admin.Config) {
 		s = cfg.Store.(*store.Store)
 		cfg.Audit = s.Audit
-		cfg.Act = func(ctx context.Context, task *state.Task, o state.Order, a store.Action) (store.Action, error) {
+		cfg.Act = func(ctx context.Context, task *state.Task, _ state.Person, o state.Order, a store.Action) (store.Action, error) {
 			*acted = append(*acted, fmt.Sprintf("%s %s", task.Key, command.Format(o)))
 			switch {
 			case o.Turns == 13:

@@ -73,9 +73,10 @@ type Config struct {
 	// people, or a Refusal. Nil hides them.
 	Unstarted func() []Unstarted
 	Adopt     func(ctx context.Context, repo string, issue int) (string, error)
-	// Act gives a command of an operator to a task, completes the action with the result, and stores it in Audit. Its error
-	// is an UnchangedError if it is sure that nothing changed. Nil hides the actions, and needs no Audit.
-	Act   func(ctx context.Context, t *state.Task, order state.Order, a store.Action) (store.Action, error)
+	// Act gives a command of an operator (by is zero), or of a person, whose permission it checks, to a task, completes the action with the
+	// result, and stores it in Audit. Its error is an UnchangedError if it is sure that nothing changed. Nil hides the actions, and
+	// needs no Audit.
+	Act   func(ctx context.Context, t *state.Task, by state.Person, order state.Order, a store.Action) (store.Action, error)
 	Audit Audit
 	// Pauses pauses and resumes work, and stores its actions in Audit. Nil hides it.
 	Pauses *Pauses

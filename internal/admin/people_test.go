@@ -134,8 +134,8 @@ func newPeopled(t *testing.T, change func(*admin.Config)) *peopled {
 		c.Unstarted = func() []admin.Unstarted {
 			return []admin.Unstarted{{Repo: "acme/vault", Issue: 5, Title: "vault of old"}}
 		}
-		c.Act = func(_ context.Context, task *state.Task, o state.Order, a store.Action) (store.Action, error) {
-			p.acted = append(p.acted, fmt.Sprintf("%s %s by %s", task.Key, o.Verb, a.By))
+		c.Act = func(_ context.Context, task *state.Task, by state.Person, o state.Order, a store.Action) (store.Action, error) {
+			p.acted = append(p.acted, fmt.Sprintf("%s %s by %s, %s", task.Key, o.Verb, a.By, by.Login))
 			a.Result = "done"
 			return a, nil
 		}

@@ -44,7 +44,7 @@ func listed(t *testing.T) string {
 	m.tasks = append(m.tasks, other)
 	return serve(t, admin.Config{
 		Store: m, Transcripts: noFiles{}, Open: true, Version: "v1.2.3", Now: func() time.Time { return noon },
-		Act: func(context.Context, *state.Task, state.Order, store.Action) (store.Action, error) {
+		Act: func(context.Context, *state.Task, state.Person, state.Order, store.Action) (store.Action, error) {
 			return store.Action{}, nil
 		},
 		Audit: actionsOf{

@@ -226,7 +226,7 @@ func newCap(by state.Person, t *state.Task) string {
 	}
 	raised := ""
 	if by.Operator {
-		raised = "The operator raised a cap of this task. "
+		raised = markdown.Capitalize(name(by)) + " raised a cap of this task. "
 	}
 	switch {
 	case !showsMoney(t) && by.Operator:

@@ -128,7 +128,7 @@ func addressed(p state.Person, text string) string {
 
 // name returns a person's name without a mention.
 func name(p state.Person) string {
-	if p.Operator {
+	if p.IsOperator() {
 		return p.Handle()
 	}
 	if s := markdown.Code(strings.ReplaceAll(p.Login, "|", "")); s != "" {

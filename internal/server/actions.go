@@ -13,10 +13,21 @@ import (
 	"github.com/errand-bot/errand/state/store"
 )
 
-// act applies a command of an operator to a task in one transaction, with an entry in the audit log. The rules are those for the
-// comment of a person with write access, except that a command by the operator does not accept edits of the issue: the text that the task knows
+// act applies a command of an operator, or of a person who signed in, to a task in one transaction, with an entry in the audit log. The
+// person is zero for an operator; of anybody else GitHub is asked whether they have write access now. The rules are those for the
+// comment of a person with write access, except that the command does not accept edits of the issue: the text that the task knows
 // stays, and an edit since is treated like any other.
-func (s *Server) act(ctx context.Context, t *state.Task, order state.Order, a store.Action) (store.Action, error) {
+func (s *Server) act(ctx context.Context, t *state.Task, by state.Person, order state.Order, a store.Action) (store.Action, error) {
+	if by.ID != 0 {
+		p, err := s.forge.Permission(ctx, forge.RepoOf(t), by.Login, by.ID)
+		if err != nil {
+			return a, admin.UnchangedError{Err: fmt.Errorf("read your permission: %w", err)}
+		}
+		if !p.CanWrite() {
+			a.Task, a.Refused, a.Result = t.Key, true, "commands need write access to the repository"
+			return a, s.store.Audit.Add(ctx, a)
+		}
+	}
 	closed := false
 	if order.Verb == state.VerbRestart || order.Verb == state.VerbRetry && t.Ended() {
 		i, err := s.forge.Issue(ctx, forge.RepoOf(t), t.Key.Issue)
@@ -29,13 +40,17 @@ func (s *Server) act(ctx context.Context, t *state.Task, order state.Order, a st
 		}
 		closed = i.Closed
 	}
-	done, err := s.store.Act(ctx, event.OperatorCommand(t.Key, a.ID, order, closed), a, judge(order))
+	e := event.OperatorCommand(t.Key, a.ID, order, closed)
+	if by.ID != 0 {
+		e = event.PersonCommand(t.Key, a.ID, by, order, closed)
+	}
+	done, err := s.store.Act(ctx, e, a, judge(order))
 	if err == nil && !done.Refused && (order.Verb == state.VerbRetry || order.Verb == state.VerbRestart) {
 		done.Result += s.onceResumed(ctx, t.Key)
 	}
 	if err == nil {
-		s.opts.Log.Info().Str("task", t.Key.String()).Str("operator", done.By).Str("command", done.Command).Bool("refused", done.Refused).
-			Str("result", done.Result).Msg("operator's command")
+		s.opts.Log.Info().Str("task", t.Key.String()).Str("by", done.By).Str("command", done.Command).Bool("refused", done.Refused).
+			Str("result", done.Result).Msg("command given on errand's pages")
 	}
 	return done, err
 }

@@ -100,6 +100,13 @@ type (
 	Unlocked struct{}
 )
 
+// PersonCommand is OperatorCommand for a person who signed in on errand's pages, and who has write access according to GitHub now.
+func PersonCommand(task state.TaskKey, id string, by state.Person, order state.Order, closed bool) Event {
+	e := OperatorCommand(task, id, order, closed)
+	e.By.ID, e.By.Login = by.ID, by.Login
+	return e
+}
+
 // OperatorCommand returns the event of a command that the operator of errand gave, who counts as a person with write access. It is
 // like a comment on the issue without an ID. The request's id makes it count once; closed reports whether the issue is closed.
 func OperatorCommand(task state.TaskKey, id string, order state.Order, closed bool) Event {

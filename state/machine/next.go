@@ -26,7 +26,7 @@ func Next(t *state.Task, e event.Event, p Policy) Change {
 		return Change{Jobs: []state.Job{vetJob(e)}, Note: "the permission of " + e.By.Login + " is checked first"}
 	}
 	if e.By.Operator && t == nil {
-		return Change{Note: "there is no task for the operator's command"}
+		return Change{Note: "there is no task for the command"}
 	}
 	c := &change{e: e, p: p}
 	if p, ok := e.Payload.(event.RunEnded); ok {
@@ -61,7 +61,7 @@ type change struct {
 	matched  bool
 	// hadIdleVM reports whether the task had an idle VM before the event.
 	hadIdleVM bool
-	answer    string // to a command of the operator
+	answer    string // to a command that was given on errand's pages
 	note      string
 }
 
@@ -219,11 +219,14 @@ func (c *change) enterPhase(phase state.Phase, reason string) {
 // nextTrigger returns the trigger of the next life that the event begins. One that the operator begins repeats the request of the
 // life before, so that questions go to the person who made it.
 func nextTrigger(c *change, via state.TriggerVia, base string) state.Trigger {
-	if c.e.By.Operator {
+	if c.e.By.IsOperator() {
 		if c.t.Ended() { // the assignment or the label may be gone
 			via = state.TriggerOperator
 		}
 		return state.Trigger{By: c.t.Trigger.By, Via: via, At: c.e.Now, Base: base, Operator: true}
+	}
+	if c.e.By.Operator {
+		return state.Trigger{By: state.Person{ID: c.e.By.ID, Login: c.e.By.Login}, Via: via, At: c.e.Now, Base: base}
 	}
 	return state.Trigger{By: c.e.By, Via: via, At: c.e.At, Base: base}
 }

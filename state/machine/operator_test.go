@@ -105,3 +105,62 @@ func TestOperatorCommandNeedsOpenIssueAndTask(t *testing.T) {
 		}
 	}
 }
+
+// A command that a person with write access gives on errand's pages has the effect of the same command in their comment, and names them:
+// only a comment to answer is missing, and edits of the issue are not accepted.
+func TestCommandOnPagesNamesThePerson(t *testing.T) {
+	t.Parallel()
+	person := state.Person{ID: 77, Login: "wendy"}
+	for name, c := range map[string]struct {
+		bring   func(*life)
+		order   state.Order
+		reason  string // of the newest phase
+		trigger bool   // the person began the next life
+	}{
+		"cancel":         {(*life).implementing, state.Order{Verb: state.VerbCancel}, "@wendy canceled it", false},
+		"stop":           {(*life).implementing, state.Order{Verb: state.VerbStop}, "@wendy stopped it", false},
+		"restart":        {(*life).implementing, state.Order{Verb: state.VerbRestart}, "restarted by @wendy", true},
+		"retry":          {func(l *life) { l.implementing(); l.comment(state.VerbStop) }, state.Order{Verb: state.VerbRetry}, "@wendy said retry", false},
+		"retry the end":  {func(l *life) { l.implementing(); l.comment(state.VerbCancel) }, state.Order{Verb: state.VerbRetry}, "@wendy said retry", true},
+		"adopt the pull": {func(l *life) { l.toPR(); l.comment(state.VerbCancel) }, state.Order{Verb: state.VerbRetry}, "@wendy said retry", true},
+		"budget":         {(*life).implementing, state.Order{Verb: state.VerbBudget, MicroUSD: 5e6}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			c.bring(l)
+			commented := order(person, state.PermissionWrite, c.order)
+			said := event.Of[event.Commented](commented)
+			said.Issue, said.Comment = &bug, &state.Comment{ID: 99, Mention: true, At: l.now}
+			commented.Payload, commented.Task, commented.Now = said, l.task.Key, l.now
+			want := Next(l.task, commented, DefaultPolicy())
+			e := event.PersonCommand(l.task.Key, "r1", person, c.order, false)
+			e.Now = l.now
+			got := Next(l.task, e, DefaultPolicy())
+			if got.Task.Phase != want.Task.Phase || got.Task.Gen != want.Task.Gen || got.Task.Money != want.Task.Money || isRefused(got) {
+				t.Errorf("got phase %s, life %d, answer %q; want %s, %d", got.Task.Phase, got.Task.Gen, got.Answer, want.Task.Phase, want.Task.Gen)
+			}
+			trigger := l.task.Trigger.By
+			if c.trigger {
+				trigger = person // without a mark: the person wrote to GitHub in the eyes of everything that follows
+			}
+			if got.Task.Trigger.By != trigger || got.Task.Trigger.Operator || got.Task.Trigger.Via != want.Task.Trigger.Via {
+				t.Errorf("got trigger %+v, want by %+v via %s", got.Task.Trigger, trigger, want.Task.Trigger.Via)
+			}
+			if got.Task.Frozen.By != l.task.Frozen.By {
+				t.Errorf("the text was accepted by %+v", got.Task.Frozen.By)
+			}
+			if reason := got.Task.History[len(got.Task.History)-1].Reason; c.reason != "" && !strings.HasPrefix(reason, c.reason) {
+				t.Errorf("the history says %q, want %q", reason, c.reason)
+			}
+			for _, j := range got.Jobs {
+				if j.Kind == state.JobReact {
+					t.Errorf("got the reaction %+v to a command without a comment", j.Args)
+				}
+				if j.Post != nil && j.Post.By.Login != "" && j.Post.By.Login != "wendy" {
+					t.Errorf("a comment names %+v", j.Post.By)
+				}
+			}
+		})
+	}
+}

@@ -13,8 +13,8 @@ import (
 // reply returns an action that answers a command with a short comment.
 func reply(reason string) func(*change) { return func(c *change) { c.reply(reason) } }
 
-// reply answers where the person wrote. The operator is answered by the caller of Next; of a comment on GitHub, people learn that the
-// operator raised a cap.
+// reply answers where the person wrote. Who gave the command on errand's pages is answered by the caller of Next; of a comment on
+// GitHub, people learn that they raised a cap.
 func (c *change) reply(reason string) {
 	if c.e.By.Operator {
 		c.answer = reason

@@ -31,6 +31,13 @@ func (v Viewer) MayRead(repo int64) bool {
 	return v.c.operator || v.permission(repo) != "" && v.permission(repo) != state.PermissionNone
 }
 
+// MayWrite reports whether the viewer has write access to a repository, as far as it is known: GitHub is asked again before
+// something is done.
+func (v Viewer) MayWrite(repo int64) bool {
+	p := v.permission(repo)
+	return v.c.operator || p.CanWrite()
+}
+
 // Complete reports whether all repositories of the viewer are known.
 func (v Viewer) Complete() bool { return v.c.access == nil || v.c.access.complete }
 
