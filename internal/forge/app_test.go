@@ -19,7 +19,7 @@ func TestSelfIsCached(t *testing.T) {
 	w := forgetest.NewWorld(t)
 	app := w.App()
 	want := forge.App{ID: app.ID, Slug: "errand", Name: "errand", BotID: app.BotID, BotLogin: "errand[bot]", Permissions: app.Permissions, Events: app.Events,
-		SettingsURL: w.BaseURL() + "/organizations/app-owner/settings/apps/errand"}
+		SettingsURL: w.BaseURL() + "/organizations/app-owner/settings/apps/errand", ClientID: w.App().ClientID}
 	for range 2 {
 		if diff := cmp.Diff(want, forgetest.Must(w.Forge.Self(t.Context()))(t)); diff != "" {
 			t.Error(diff)
