@@ -23,38 +23,43 @@ func pausable(t *testing.T, change func(*admin.Config)) (w *world, orders *[]str
 	w = newWorld(t, func(cfg *admin.Config) {
 		s := cfg.Store.(*store.Store)
 		cfg.Audit = s.Audit
-		cfg.Pauses = &admin.Pauses{
-			List: s.Pauses.List,
-			Pause: func(ctx context.Context, repo, reason string, a store.Action) (store.Action, error) {
-				*orders = append(*orders, fmt.Sprintf("pause %s %.40s", repo, reason))
-				switch repo {
-				case "acme/typo":
-					return a, admin.Refusal("errand has no access to acme/typo")
-				case "acme/down":
-					return a, admin.UnchangedError{Err: errors.New("502 from GitHub")}
-				case "acme/broken":
-					return a, errors.New("power cut")
-				}
-				p := state.Pause{By: a.By, Reason: reason}
-				if repo != "" {
-					p.Repo, p.Name = 7, repo
-				}
-				return s.Pauses.Set(ctx, p, a)
-			},
-			Resume: func(ctx context.Context, repo string, all bool, a store.Action) (store.Action, error) {
-				*orders = append(*orders, fmt.Sprintf("resume %s %t", repo, all))
-				done, _, _, err := s.Pauses.Lift(ctx, func(p state.Pause) bool { return all || p.Name == repo }, a)
-				return done, err
-			},
-			UnderWay: func(context.Context) ([]admin.Work, error) {
-				return []admin.Work{{Task: "acme/shop#1", Doing: "the agent <b>runs</b>"}}, nil
-			},
-		}
+		cfg.Pauses = pausesIn(s, orders)
 		if change != nil {
 			change(cfg)
 		}
 	})
 	return w, orders
+}
+
+// pausesIn gives orders to a store, and records them.
+func pausesIn(s *store.Store, orders *[]string) *admin.Pauses {
+	return &admin.Pauses{
+		List: s.Pauses.List,
+		Pause: func(ctx context.Context, repo, reason string, a store.Action) (store.Action, error) {
+			*orders = append(*orders, fmt.Sprintf("pause %s %.40s", repo, reason))
+			switch repo {
+			case "acme/typo":
+				return a, admin.Refusal("errand has no access to acme/typo")
+			case "acme/down":
+				return a, admin.UnchangedError{Err: errors.New("502 from GitHub")}
+			case "acme/broken":
+				return a, errors.New("power cut")
+			}
+			p := state.Pause{By: a.By, Reason: reason}
+			if repo != "" {
+				p.Repo, p.Name = 7, repo
+			}
+			return s.Pauses.Set(ctx, p, a)
+		},
+		Resume: func(ctx context.Context, repo string, all bool, a store.Action) (store.Action, error) {
+			*orders = append(*orders, fmt.Sprintf("resume %s %t", repo, all))
+			done, _, _, err := s.Pauses.Lift(ctx, func(p state.Pause) bool { return all || p.Name == repo }, a)
+			return done, err
+		},
+		UnderWay: func(context.Context) ([]admin.Work, error) {
+			return []admin.Work{{Task: "acme/shop#1", Doing: "the agent <b>runs</b>"}}, nil
+		},
+	}
 }
 
 // TestOnlyOperatorsPause: an order needs the admin token, or a session with the token of errand's own form.

@@ -125,7 +125,7 @@ func newPeopled(t *testing.T, change func(*admin.Config)) *peopled {
 			repos: map[int64]map[int64]state.Permission{2: {7: state.PermissionWrite}, 3: {7: state.PermissionRead}},
 		}
 		c.GitHub = &login.GitHub{PublicURL: p.public, Operators: []string{"olga"}, AuthorizeURL: p.hub.authorizeURL, SignIn: p.hub.signIn}
-		c.Audit, c.VMs, c.VMCaps = s.Audit, s.VMs, vm.Caps{VMs: 1717}
+		c.Audit, c.VMs, c.VMCaps, c.Pauses = s.Audit, s.VMs, vm.Caps{VMs: 1717}, pausesIn(s, new([]string))
 		c.Spent = func(context.Context) (day, month state.Money, err error) {
 			return state.Money{MicroUSD: 123_450_000}, state.Money{}, nil
 		}
@@ -174,6 +174,10 @@ func (p *peopled) vault() {
 		if _, err := p.store.VMs.Intend(p.t.Context(), vm.Intent{Name: name, Task: task, Repo: task.Repo, Owner: name, Gen: 1, Provider: "hetzner"}, vm.Caps{}); err != nil {
 			p.t.Fatal(err)
 		}
+	}
+	pause := store.Action{ID: "4", At: p.now(), By: "token", From: "203.0.113.9", Subject: "acme/vault", Command: "pause"}
+	if _, err := p.store.Pauses.Set(p.t.Context(), state.Pause{Repo: 8, Name: "acme/vault", By: "token"}, pause); err != nil {
+		p.t.Fatal(err)
 	}
 	for id, a := range map[string]store.Action{
 		"1": {Task: state.TaskKey{Repo: 7, Issue: 1}, Subject: "acme/shop#1", Command: "stop"}, "2": {Task: key, Subject: "acme/vault#1", Command: "stop"},
