@@ -71,6 +71,7 @@ func Front(secrets []string, inbox *Inbox) (http.Handler, error) {
 // reject answers a request whose body was not read completely, and closes its connection.
 func (f *front) reject(w http.ResponseWriter, r *http.Request, status int, words string) {
 	f.log.Warn().Str("delivery", cut(r.Header.Get("X-Github-Delivery"))).Str("from", r.RemoteAddr).Int("status", status).Str("reason", words).Msg("webhook rejected")
+	w.Header().Set("Connection", "close")
 	http.Error(w, words, status)
 }
 
@@ -78,8 +79,6 @@ func (f *front) reject(w http.ResponseWriter, r *http.Request, status int, words
 func cut(text string) string { return text[:min(len(text), 100)] }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Each webhook has a connection of its own: a webhook on an idle connection that errand closes at its end would be lost.
-	w.Header().Set("Connection", "close")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)

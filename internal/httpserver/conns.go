@@ -60,12 +60,15 @@ func (c *conns) changed(nc net.Conn, s http.ConnState) {
 	}
 }
 
-// wait waits until no connection has a request, is new, or has begun to send a request, or until ctx ends. It does not wait long for heads: a browser opens connections in advance.
+// wait waits until no connection has a request, is new, or has begun to send a request, or until ctx ends. It does not wait long for heads: a
+// browser opens connections in advance. For a moment it also keeps connections that are idle: a proxy that uses one meanwhile gets its
+// answer, with the request to close it, whereas a request that crosses the closing would be lost.
 func (c *conns) wait(ctx context.Context) {
-	patience := time.NewTimer(headTime)
+	patience, linger := time.NewTimer(headTime), time.NewTimer(idleTime)
 	defer patience.Stop()
-	for heads := true; ; {
-		next, idle := c.idle(heads)
+	defer linger.Stop()
+	for heads, kept := true, true; ; {
+		next, idle := c.idle(heads, kept)
 		if idle {
 			return
 		}
@@ -73,6 +76,8 @@ func (c *conns) wait(ctx context.Context) {
 		case <-next:
 		case <-patience.C:
 			heads = false
+		case <-linger.C:
+			kept = false
 		case <-ctx.Done():
 			return
 		}
@@ -82,12 +87,16 @@ func (c *conns) wait(ctx context.Context) {
 // headTime is how long wait waits for the heads of requests.
 const headTime = 2 * time.Second
 
-// idle reports whether no connection has a request, nor, if heads is set, is about to bring one. Next is closed when a connection changes.
-func (c *conns) idle(heads bool) (next <-chan struct{}, idle bool) {
+// idleTime is how long wait keeps connections that are idle.
+const idleTime = 500 * time.Millisecond
+
+// idle reports whether no connection has a request, nor, if heads is set, is about to bring one, nor, if kept is set, waits for one. Next
+// is closed when a connection changes.
+func (c *conns) idle(heads, kept bool) (next <-chan struct{}, idle bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for nc, known := range c.open {
-		if known.state == http.StateActive || heads && (known.state == http.StateNew || headBegun(nc)) {
+		if known.state == http.StateActive || kept && known.state == http.StateIdle || heads && (known.state == http.StateNew || headBegun(nc)) {
 			if c.next == nil {
 				c.next = make(chan struct{})
 			}

@@ -93,24 +93,28 @@ func TestIdle(t *testing.T) {
 		what        string
 		do          func()
 		idle, later bool // while heads are waited for, and after that
+		kept        bool // idle connections are kept for a moment
 	}{
-		{"new", func() { change(http.StateNew) }, false, true},
-		{"a head comes", part, false, true},
-		{"a request", func() { change(http.StateActive) }, false, false},
-		{"idle", func() { change(http.StateIdle) }, true, true},
-		{"another head comes", part, false, true},
-		{"another request", func() { change(http.StateActive) }, false, false},
-		{"closed", func() { change(http.StateClosed) }, true, true},
+		{"new", func() { change(http.StateNew) }, false, true, false},
+		{"a head comes", part, false, true, false},
+		{"a request", func() { change(http.StateActive) }, false, false, false},
+		{"idle", func() { change(http.StateIdle) }, true, true, true},
+		{"another head comes", part, false, true, true},
+		{"another request", func() { change(http.StateActive) }, false, false, false},
+		{"closed", func() { change(http.StateClosed) }, true, true, false},
 	} {
-		before, _ := c.idle(true)
+		before, _ := c.idle(true, false)
 		tt.do()
 		if before != nil && tt.what != "a head comes" {
 			<-before // it was told
 		}
-		_, idle := c.idle(true)
-		_, later := c.idle(false)
+		_, idle := c.idle(true, false)
+		_, later := c.idle(false, false)
 		if idle != tt.idle || later != tt.later {
 			t.Errorf("%s: got idle %t and %t, want %t and %t", tt.what, idle, later, tt.idle, tt.later)
+		}
+		if _, gone := c.idle(false, true); gone != (tt.later && !tt.kept) {
+			t.Errorf("%s, while idle connections are kept: got idle %t", tt.what, gone)
 		}
 	}
 }
