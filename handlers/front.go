@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,10 @@ import (
 
 // HookPath is the path of errand's webhook.
 const HookPath = "/api/github/hook"
+
+// SecretHeader is the header of an answer that tells, if several secrets are accepted, with which of them the webhook was signed: 1 is the
+// newest.
+const SecretHeader = "Errand-Webhook-Secret"
 
 // NoHook is the webhook's address of an App whose webhooks errand reads from GitHub's log: a name that cannot exist (RFC 2606).
 const NoHook = "https://errand.invalid" + HookPath
@@ -106,9 +111,13 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_ = deadline.SetReadDeadline(time.Time{})
 	shown, err := hex.DecodeString(strings.TrimPrefix(r.Header.Get("X-Hub-Signature-256"), "sha256="))
-	if err != nil || !macs.have(shown) {
+	secret := macs.find(shown)
+	if err != nil || secret < 0 {
 		f.reject(w, r, http.StatusBadRequest, "the signature is wrong: the webhook secret differs from the App's")
 		return
+	}
+	if len(f.secrets) > 1 {
+		w.Header().Set(SecretHeader, strconv.Itoa(secret+1))
 	}
 	f.store(w, r, body)
 }
@@ -132,11 +141,13 @@ func (m macs) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// have reports whether a signature is one of the hashes.
-func (m macs) have(signature []byte) bool {
-	found := false
-	for _, h := range m {
-		found = hmac.Equal(signature, h.Sum(nil)) || found
+// find returns the index of the hash that a signature is, or -1.
+func (m macs) find(signature []byte) int {
+	found := -1
+	for i, h := range m {
+		if hmac.Equal(signature, h.Sum(nil)) && found < 0 {
+			found = i
+		}
 	}
 	return found
 }

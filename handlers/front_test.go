@@ -279,16 +279,17 @@ func TestFrontAcceptsTwoSecrets(t *testing.T) {
 	for name, c := range map[string]struct {
 		signature string
 		status    int
+		number    string
 	}{
-		"the new one":               {sign(body, "new"+secret), http.StatusOK},
-		"the previous one":          {sign(body, secret), http.StatusOK},
-		"another":                   {sign(body, "other"), http.StatusBadRequest},
-		"both as one":               {sign(body, "new"+secret+"\n"+secret), http.StatusBadRequest},
-		"none":                      {"", http.StatusBadRequest},
-		"an empty one":              {sign(body, ""), http.StatusBadRequest},
-		"the beginning of a hash":   {sign(body, secret)[:32], http.StatusBadRequest},
-		"two hashes in one":         {sign(body, "new"+secret) + sign(body, secret), http.StatusBadRequest},
-		"the new one, another body": {sign([]byte(`{}`), "new"+secret), http.StatusBadRequest},
+		"the new one":               {sign(body, "new"+secret), http.StatusOK, "1"},
+		"the previous one":          {sign(body, secret), http.StatusOK, "2"},
+		"another":                   {sign(body, "other"), http.StatusBadRequest, ""},
+		"both as one":               {sign(body, "new"+secret+"\n"+secret), http.StatusBadRequest, ""},
+		"none":                      {"", http.StatusBadRequest, ""},
+		"an empty one":              {sign(body, ""), http.StatusBadRequest, ""},
+		"the beginning of a hash":   {sign(body, secret)[:32], http.StatusBadRequest, ""},
+		"two hashes in one":         {sign(body, "new"+secret) + sign(body, secret), http.StatusBadRequest, ""},
+		"the new one, another body": {sign([]byte(`{}`), "new"+secret), http.StatusBadRequest, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -297,8 +298,8 @@ func TestFrontAcceptsTwoSecrets(t *testing.T) {
 			check(t, err)
 			w := httptest.NewRecorder()
 			front.ServeHTTP(w, request(body, func(r *http.Request) { r.Header.Set("X-Hub-Signature-256", "sha256="+c.signature) }))
-			if w.Code != c.status {
-				t.Errorf("got status %d (%s), want %d", w.Code, strings.TrimSpace(w.Body.String()), c.status)
+			if number := w.Header().Get(handlers.SecretHeader); w.Code != c.status || number != c.number {
+				t.Errorf("got status %d (%s) and secret %q, want %d and %q", w.Code, strings.TrimSpace(w.Body.String()), number, c.status, c.number)
 			}
 		})
 	}

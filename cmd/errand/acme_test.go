@@ -19,12 +19,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/heavytest"
 )
 
@@ -273,4 +275,20 @@ func TestHeavyCertificate(t *testing.T) {
 		t.Errorf("status: %v\n%s", err, out)
 	}
 	p.stop(t)
+}
+
+// TestDoctorWithoutCertificate: while errand has no certificate, doctor cannot ask it, and says what is missing instead of advising a
+// restart, which would cost another attempt.
+func TestDoctorWithoutCertificate(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t, build(t))
+	c.config["tls"] = "{acme: true, directory: 'https://127.0.0.1:1/dir'}"
+	c.serve()
+	_, report := c.doctor()
+	for _, f := range report.Findings {
+		if f.Check == "certificate" && f.Status == doctor.Failed && strings.Contains(f.Fix, "port 443 of errand.example.org") {
+			return
+		}
+	}
+	t.Errorf("got no finding about the certificate: %+v", report.Findings)
 }

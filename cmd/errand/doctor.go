@@ -115,6 +115,11 @@ func (e examination) report(ctx context.Context, w world, cfg config.Config, inv
 		}
 		err = fmt.Errorf("what answers at %s sent no report of errand doctor", a.address)
 	}
+	if host := cfg.TLSHost(); host != "" && cfg.Admin.Listen == "" && errors.Is(err, errNoAnswer) {
+		r, stopped := e.stopped(ctx, w, cfg)
+		r.Findings = append(doctor.CertificateCheck(doctor.Certificate{Host: host, Err: err, Now: time.Now})(ctx), r.Findings...)
+		return r, stopped
+	}
 	found := doctor.Finding{
 		Check: "serve", Status: doctor.Failed, Found: err.Error(),
 		Meaning: "Another program uses this address, or errand runs with another version or another admin.token than " + e.path + ".",

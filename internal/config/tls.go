@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/acme/autocert"
+	"golang.org/x/net/idna"
 )
 
 // TLS serves HTTPS at listen, without a reverse proxy.
@@ -29,7 +30,11 @@ func (c Config) TLSHost() string {
 	if err != nil {
 		return ""
 	}
-	return strings.ToLower(u.Hostname())
+	host, err := idna.Lookup.ToASCII(strings.TrimSuffix(u.Hostname(), ".")) // as clients name it
+	if err != nil {
+		return ""
+	}
+	return host
 }
 
 func (c Config) tlsProblems(r *report) {
@@ -48,6 +53,9 @@ func CheckTLSHost(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || net.ParseIP(u.Hostname()) != nil || !strings.Contains(strings.Trim(u.Hostname(), "."), ".") {
 		return fmt.Errorf("%q: write https:// and a host name, such as https://errand.example.org: errand gets a certificate for it", cut(address))
+	}
+	if _, err := idna.Lookup.ToASCII(strings.TrimSuffix(u.Hostname(), ".")); err != nil {
+		return fmt.Errorf("%q: this is no host name: %w", cut(address), err)
 	}
 	if u.Port() != "" && u.Port() != "443" {
 		return fmt.Errorf("%q: write it without a port: the certificate authority connects to port 443", cut(address))

@@ -7,6 +7,20 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 )
 
+// TestTLSHost: the host is named as clients name it.
+func TestTLSHost(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://Errand.Example.org":     "errand.example.org",
+		"https://errand.example.org./":   "errand.example.org",
+		"https://bücher.example.org:443": "xn--bcher-kva.example.org",
+	} {
+		if got := (config.Config{PublicURL: address, TLS: config.TLS{ACME: true}}).TLSHost(); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+}
+
 // TestTLSProblems: a certificate by ACME needs a public host name, and the settings of the authority have to be usable.
 func TestTLSProblems(t *testing.T) {
 	t.Parallel()

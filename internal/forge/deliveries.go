@@ -133,6 +133,24 @@ func (f *Forge) HookDelivery(ctx context.Context, id int64) (event, guid string,
 	return event, d.GetGUID(), d.GetRequest().GetRawPayload(), nil
 }
 
+// AnswerHeader returns a header of the answer to an attempt, or "" if there was none.
+func (f *Forge) AnswerHeader(ctx context.Context, id int64, name string) (string, error) {
+	op, err := f.client.Read(ctx, 0, "read webhook delivery", fmt.Sprint(id))
+	if err != nil {
+		return "", err
+	}
+	d, _, err := op.GitHub.Apps.GetHookDelivery(op.Ctx, id)
+	if err != nil {
+		return "", op.Wrap(err)
+	}
+	for have, value := range d.GetResponse().GetHeaders() {
+		if strings.EqualFold(have, name) {
+			return value, nil
+		}
+	}
+	return "", nil
+}
+
 // Redeliver has GitHub deliver the webhook of an attempt again, with its GUID. It returns before GitHub has done so.
 func (f *Forge) Redeliver(ctx context.Context, id int64) error {
 	op, err := f.client.Write(ctx, 0, "redeliver a webhook", fmt.Sprint(id))

@@ -2,9 +2,11 @@ package httpserver
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,6 +36,35 @@ func newConns(most int) *conns { return &conns{max: most, open: map[net.Conn]con
 
 // changed is an http.Server's ConnState.
 func (c *conns) changed(nc net.Conn, s http.ConnState) {
+	if victim := c.store(nc, s); victim != nil {
+		abort(victim)
+	}
+}
+
+// abort closes a connection at once. Closing one of TLS would first send an alert, and wait while its client does not read.
+func abort(nc net.Conn) {
+	for {
+		inner, ok := nc.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		nc = inner.NetConn()
+	}
+	_ = nc.Close()
+}
+
+// abortAll closes all connections.
+func (c *conns) abortAll() {
+	c.mu.Lock()
+	list := slices.Collect(maps.Keys(c.open))
+	c.mu.Unlock()
+	for _, nc := range list {
+		abort(nc)
+	}
+}
+
+// store stores the state of a connection, and returns the connection that has to be closed because of it, or nil.
+func (c *conns) store(nc net.Conn, s http.ConnState) (victim net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.next != nil {
@@ -44,20 +75,20 @@ func (c *conns) changed(nc net.Conn, s http.ConnState) {
 	switch {
 	case s == http.StateClosed || s == http.StateHijacked:
 		delete(c.open, nc)
-		return
+		return nil
 	case s == http.StateNew:
 		known.from = clientNetwork(nc.RemoteAddr().String())
 	case !ok:
-		return // closed already
+		return nil // closed already
 	}
 	c.begun++
 	known.begun, known.state = c.begun, s
 	c.open[nc] = known
 	if len(c.open) > c.max {
-		victim := c.victim()
+		victim = c.victim()
 		delete(c.open, victim)
-		_ = victim.Close()
 	}
+	return victim
 }
 
 // wait waits until no connection has a request, is new, or has begun to send a request, or until ctx ends. It does not wait long for heads: a

@@ -1,7 +1,9 @@
 package httpserver
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -118,3 +120,32 @@ func TestIdle(t *testing.T) {
 		}
 	}
 }
+
+// TestStuckConnectionIsAborted: a connection of TLS whose client does not read cannot be closed in an orderly way. It holds up neither the
+// connections that follow nor the end.
+func TestStuckConnectionIsAborted(t *testing.T) {
+	t.Parallel()
+	c := newConns(1)
+	pipe := func() (net.Conn, net.Conn) {
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+		return &headConn{Conn: stuck{ours}}, theirs
+	}
+	first, theirs := pipe()
+	second, others := pipe()
+	c.changed(first, http.StateNew)
+	c.changed(second, http.StateNew)
+	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the first connection: got %v, want it closed", err)
+	}
+	c.abortAll()
+	if _, err := others.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the second connection at the end: got %v, want it closed", err)
+	}
+}
+
+// stuck is a connection like one of TLS, whose Close never returns.
+type stuck struct{ net.Conn }
+
+func (s stuck) NetConn() net.Conn { return s.Conn }
+func (s stuck) Close() error      { select {} }

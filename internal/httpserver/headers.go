@@ -36,6 +36,9 @@ type headConn struct {
 	body  bool // the head has ended
 }
 
+// NetConn returns the connection below.
+func (c *headConn) NetConn() net.Conn { return c.Conn }
+
 // Read reads, and fails where a head has too many lines.
 func (c *headConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)

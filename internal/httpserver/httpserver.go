@@ -51,6 +51,7 @@ func (s Server) Serve(ctx context.Context) error {
 	err := s.Listener.Close()
 	<-errs // all connections that were accepted are in open
 	open.wait(end)
+	open.abortAll()
 	return errors.Join(err, srv.Close())
 }
 

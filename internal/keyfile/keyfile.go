@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"golang.org/x/crypto/ssh"
 
@@ -66,8 +68,16 @@ func ReadPair(path string) (Pair, error) {
 // ErrTwoSecrets means that the secret before the present one is still in the file.
 var ErrTwoSecrets = errors.New("the previous secret is still accepted")
 
-// Replace writes a new secret to a file, before the present one. It returns ErrTwoSecrets, and changes nothing, if there are two.
+// Replace writes a new secret to a file, before the present one. It returns ErrTwoSecrets, and changes nothing, if there are two. Only
+// the owner of the file's folder may do it, so that errand can still read the file.
 func Replace(path string) error {
+	info, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("read the owner of the data folder: %w", err)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d: run this command as that user, such as with `sudo -u '#%[2]d'`", filepath.Dir(path), stat.Uid)
+	}
 	old, err := Secret(path)
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/forge"
 )
@@ -47,6 +48,7 @@ type GitHub interface {
 	SetWebhookSecret(ctx context.Context, secret string) error
 	RecentDeliveries(ctx context.Context) ([]forge.Delivery, error)
 	Repeat(ctx context.Context, first forge.Delivery, poll time.Duration) (forge.Delivery, error)
+	AnswerHeader(ctx context.Context, id int64, name string) (string, error)
 }
 
 const (
@@ -110,7 +112,12 @@ func (w Webhook) read() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the webhook secret: %w", err)
 	}
-	lines := strings.Fields(string(data))
+	var lines []string // as the configuration reads them
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
 	if len(lines) < 1 || len(lines) > 2 {
 		return nil, fmt.Errorf("%s has %d secrets: there must be one, or, during a rotation, the new one and the previous one", w.File, len(lines))
 	}
@@ -228,6 +235,13 @@ func (w Webhook) prove(ctx context.Context) error {
 	if !got.OK {
 		return fmt.Errorf("GitHub repeated the webhook %q with the new secret, but it failed: %s (status %d). errand accepts both secrets: "+
 			"look at `errand doctor`, and run this command again", got.Event, got.Status, got.StatusCode)
+	}
+	secret, err := w.GitHub.AnswerHeader(ctx, got.ID, handlers.SecretHeader)
+	if err != nil {
+		return fmt.Errorf("read errand's answer to the repeated webhook: %w; run this command again", err)
+	}
+	if secret != "1" {
+		return fmt.Errorf("GitHub repeated the webhook %q, but not with the new secret; errand accepts both, so run this command again", got.Event)
 	}
 	w.say("GitHub repeated the webhook %q with the new secret, and it arrived.\n", got.Event)
 	return nil

@@ -136,13 +136,20 @@ func (s *Server) tetherKey(ctx context.Context) (keyfile.Pair, error) {
 	if err != nil {
 		return key, err
 	}
-	working := slices.DeleteFunc(tasks, func(t *state.Task) bool { return t.Run == nil })
+	// A run that waits to be launched has no token yet.
+	working := slices.DeleteFunc(tasks, func(t *state.Task) bool {
+		return t.Run == nil || t.Waiting != nil && t.Run.State == state.RunLaunching
+	})
 	if len(working) > 0 {
 		s.opts.Log.Info().Int("runs", len(working)).Msg("the previous tether key is accepted, because runs work that may have begun with it")
 		return key, nil
 	}
+	if err := keyfile.Forget(path); err != nil { // both are accepted until the next start
+		s.opts.Log.Warn().Err(err).Msg("failed to remove the previous tether key")
+		return key, nil
+	}
 	key.Previous = nil
-	return key, keyfile.Forget(path)
+	return key, nil
 }
 
 // connection returns the connections to VMs.

@@ -4,10 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type certificates struct {
 	host    string
 	manager *autocert.Manager
 	now     func() time.Time
+
+	attempt sync.Mutex // held while the authority may be asked
 
 	mu     sync.Mutex
 	failed time.Time // of the latest attempt to get a certificate; zero after a success
@@ -57,22 +60,42 @@ func (c *certificates) wrap(ln net.Listener) net.Listener {
 	})
 }
 
-// get returns the certificate for a connection. After a failure nothing is tried for a while, however many connect: the authority limits
-// failures. Its own connections, which check the host, are always answered.
+// canonical returns the request for the only kind of certificate that errand gets, whoever connects.
+func (c *certificates) canonical() *tls.ClientHelloInfo {
+	return &tls.ClientHelloInfo{
+		ServerName: c.host, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256},
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
+	}
+}
+
+// errOtherHost refuses connections for other hosts.
+var errOtherHost = errors.New("errand has no certificate for this host")
+
+// get returns the certificate for a connection. While there is none, nothing is tried for a while after a failure, however many connect:
+// the authority limits failures. Its own connections, which check the host, are always answered.
 func (c *certificates) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if slices.Contains(hello.SupportedProtos, acme.ALPNProto) {
+	if len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == acme.ALPNProto {
 		return c.manager.GetCertificate(hello)
 	}
+	if !strings.EqualFold(hello.ServerName, c.host) {
+		return nil, errOtherHost
+	}
+	return c.first()
+}
+
+// first returns the certificate, and gets the first one. Only one attempt is made at a time, and everybody else waits for its result.
+func (c *certificates) first() (*tls.Certificate, error) {
+	c.attempt.Lock()
+	defer c.attempt.Unlock()
+	now := c.now()
 	c.mu.Lock()
-	failed, err := c.failed, c.err
+	failed, err, valid := c.failed, c.err, c.valid
 	c.mu.Unlock()
-	if !failed.IsZero() && c.now().Sub(failed) < acmeRetry {
+	if !valid.After(now) && !failed.IsZero() && now.Sub(failed) < acmeRetry {
 		return nil, err
 	}
-	cert, err := c.manager.GetCertificate(hello)
-	if err == nil || hello.ServerName == c.host {
-		c.store(cert, err)
-	}
+	cert, err := c.manager.GetCertificate(c.canonical())
+	c.store(cert, err)
 	return cert, err
 }
 
@@ -89,14 +112,21 @@ func (c *certificates) store(cert *tls.Certificate, err error) {
 	}
 }
 
-// begin gets the first certificate before anybody connects, so that no webhook waits for it, and tries until it succeeds or ctx ends.
+// begin gets the first certificate before anybody connects, so that no webhook waits for it, and tries until it succeeds or ctx ends. An
+// attempt that ctx interrupts is abandoned.
 func (c *certificates) begin(ctx context.Context, log zerolog.Logger) error {
-	hello := &tls.ClientHelloInfo{
-		ServerName: c.host, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256},
-		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
-	}
 	for {
-		_, err := c.get(hello)
+		result := make(chan error, 1)
+		go func() {
+			_, err := c.first()
+			result <- err
+		}()
+		var err error
+		select {
+		case err = <-result:
+		case <-ctx.Done():
+			return nil
+		}
 		if err == nil {
 			log.Info().Str("host", c.host).Msg("serving HTTPS")
 			return nil

@@ -38,8 +38,12 @@ func TestFailuresAreLimited(t *testing.T) {
 	}
 	first := hello("errand.example.org")
 	for range 5 {
-		if err := hello("errand.example.org", "http/1.1"); err.Error() != first.Error() {
-			t.Errorf("got %v, want the first error %v", err, first)
+		for _, err := range []error{
+			hello("errand.example.org", "http/1.1"), hello("ERRAND.example.ORG"), hello("errand.example.org", acme.ALPNProto, "http/1.1"),
+		} {
+			if err.Error() != first.Error() {
+				t.Errorf("got %v, want the first error %v", err, first)
+			}
 		}
 	}
 	if n := asked.Load(); n != 1 {
