@@ -133,7 +133,7 @@ func (s *Store) UnderWay(ctx context.Context) ([]UnderWay, error) {
 	now := s.now()
 	err := s.eachQueue(ctx, func(q *queue) { // first, since a claimed job may become a run
 		for _, j := range q.jobs {
-			if hasEffect(j.Kind) && (j.State == state.JobClaimed || j.Kind != state.JobLaunch && !j.NotBefore.After(now)) {
+			if hasEffect(j.Kind) && isUnderWay(j, now) {
 				found[q.task] = UnderWay{Task: q.task, Job: j.Kind}
 				return
 			}
@@ -188,4 +188,16 @@ func hasEffect(k state.JobKind) bool {
 		return true
 	}
 	return false
+}
+
+// isUnderWay reports whether the effect of a job is to be waited for: it has a worker, or is due, or is tried again after a failure. A
+// launch waits as long as a pause lasts, unless its run may have begun already.
+func isUnderWay(j state.Job, now time.Time) bool {
+	switch {
+	case j.State == state.JobClaimed:
+		return true
+	case j.Kind == state.JobLaunch:
+		return j.Attempted && j.Launch != nil
+	}
+	return j.Attempt > 0 || !j.NotBefore.After(now)
 }

@@ -167,3 +167,26 @@ func TestUnderWay(t *testing.T) {
 		})
 	}
 }
+
+// TestIsUnderWay: a job that failed is under way until it succeeds, and so is a launch whose run may have begun.
+func TestIsUnderWay(t *testing.T) {
+	t.Parallel()
+	later := testStart.Add(time.Hour)
+	for name, c := range map[string]struct {
+		job  state.Job
+		want bool
+	}{
+		"due":                                    {state.Job{Kind: state.JobPost, NotBefore: testStart}, true},
+		"of tomorrow":                            {state.Job{Kind: state.JobPost, NotBefore: later}, false},
+		"tried again later":                      {state.Job{Kind: state.JobPost, NotBefore: later, Attempt: 1}, true},
+		"has a worker":                           {state.Job{Kind: state.JobPost, NotBefore: later, State: state.JobClaimed}, true},
+		"a launch that waits":                    {state.Job{Kind: state.JobLaunch, Attempt: 3}, false},
+		"a launch with a worker":                 {state.Job{Kind: state.JobLaunch, State: state.JobClaimed}, true},
+		"a run that may have run":                {state.Job{Kind: state.JobLaunch, Attempted: true, Launch: &state.Launch{}}, true},
+		"a launch that was begun, without a run": {state.Job{Kind: state.JobLaunch, Launch: &state.Launch{}}, false},
+	} {
+		if got := isUnderWay(c.job, testStart); got != c.want {
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
+		}
+	}
+}
