@@ -95,6 +95,22 @@ func send(ctx context.Context, cfg config.Config, path string, form url.Values) 
 }
 
 func request(ctx context.Context, cfg config.Config, method, path string, form url.Values) (answer, error) {
+	resp, a, err := beginRequest(ctx, cfg, method, path, form)
+	if err != nil {
+		return a, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1)); err != nil {
+		return a, unanswered(method, a.address, err)
+	}
+	if len(a.body) > maxAnswer {
+		return a, fmt.Errorf("errand at %s answered with more than %d MiB, which is not read; is this errand?", a.address, maxAnswer>>20)
+	}
+	return a, nil
+}
+
+// beginRequest sends a request and returns its answer without the body, which the caller reads and closes.
+func beginRequest(ctx context.Context, cfg config.Config, method, path string, form url.Values) (*http.Response, answer, error) {
 	listen := cmp.Or(cfg.Admin.Listen, cfg.Listen)
 	a := answer{address: selfclient.Address(listen)}
 	client, base := selfclient.New(cfg, listen)
@@ -102,7 +118,7 @@ func request(ctx context.Context, cfg config.Config, method, path string, form u
 	target := url.URL{Path: path, RawQuery: query}
 	r, err := http.NewRequestWithContext(ctx, method, base+target.String(), strings.NewReader(form.Encode()))
 	if err != nil {
-		return a, fmt.Errorf("ask errand: %w", err)
+		return nil, a, fmt.Errorf("ask errand: %w", err)
 	}
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -113,17 +129,10 @@ func request(ctx context.Context, cfg config.Config, method, path string, form u
 	}
 	resp, err := client.Do(r)
 	if err != nil {
-		return a, unanswered(method, a.address, err)
+		return nil, a, unanswered(method, a.address, err)
 	}
-	defer func() { _ = resp.Body.Close() }()
 	a.status = resp.StatusCode
-	if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1)); err != nil {
-		return a, unanswered(method, a.address, err)
-	}
-	if len(a.body) > maxAnswer {
-		return a, fmt.Errorf("errand at %s answered with more than %d MiB, which is not read; is this errand?", a.address, maxAnswer>>20)
-	}
-	return a, nil
+	return resp, a, nil
 }
 
 // unanswered returns the error for a request without a whole answer. Unless no connection was made, a command may have been carried

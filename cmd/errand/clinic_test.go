@@ -174,8 +174,8 @@ func (c *clinic) doctor(args ...string) (code int, r doctor.Report) {
 	return code, r
 }
 
-// serve runs errand with the clinic's configuration.
-func (c *clinic) serve() {
+// serve runs errand with the clinic's configuration until the test ends, or stop is called.
+func (c *clinic) serve() (stop func()) {
 	c.t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -190,14 +190,16 @@ func (c *clinic) serve() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(c.t.Context())
+	ctx, cancel := context.WithCancel(c.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	c.t.Cleanup(func() {
-		stop()
+	stop = sync.OnceFunc(func() {
+		cancel()
 		<-done
 		_ = s.Close()
 	})
+	c.t.Cleanup(stop)
+	return stop
 }
 
 // hetzner makes VMs come from a simulator that accepts one token.

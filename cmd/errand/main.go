@@ -74,6 +74,7 @@ func run(ctx context.Context, w world) int {
 	root.AddCommand(actionCommands(w)...)
 	root.AddCommand(pauseCommands(w)...)
 	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w), configCommand(w), completionCommand(w))
+	root.AddCommand(backupCommand(w), restoreCommand(w))
 	addCompletions(root, w)
 	err := root.ExecuteContext(ctx)
 	var usage errUsage

@@ -82,6 +82,9 @@ type Config struct {
 	Pauses *Pauses
 	// Doctor returns the report of `errand doctor`, which is served as JSON. Nil hides it.
 	Doctor func(ctx context.Context) any
+	// Backup makes a consistent copy of the store and the files, for the archive that `errand backup` gets. Its error is a Refusal while
+	// another backup is made. Nil hides it, and needs no Audit.
+	Backup func(ctx context.Context) (BackupCopy, error)
 	// Metrics are served under /metrics; nil creates new ones.
 	Metrics *Metrics
 	// Token is required for every page. It may be empty only if Open is set.
@@ -236,6 +239,9 @@ func (p *pages) routes(metrics http.Handler) []route {
 			route{"POST /pause", operators, p.setPause},
 			route{"POST /resume", operators, p.setPause},
 			route{"GET /pause.json", operators, p.paused})
+	}
+	if cfg.Backup != nil {
+		list = append(list, route{"POST /backup", operators, p.backup})
 	}
 	if cfg.Doctor != nil {
 		list = append(list, route{"GET /doctor.json", operators, p.doctor})

@@ -84,3 +84,58 @@ func (p *pages) adopt(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, who+"\n")
 	}
 }
+
+// BackupCopy is a copy of the store and the files at one moment.
+type BackupCopy interface {
+	// WriteTo writes the archive.
+	WriteTo(ctx context.Context, w io.Writer) error
+	Close() error
+}
+
+// backup answers with an archive of the store and the files. It contains secrets, so the action is in the audit log before anything is
+// sent. Answers are 409 while another backup is made, and 500 with the reason. If the archive fails in the middle, the connection is
+// cut, so that nobody takes the beginning for all of it.
+func (p *pages) backup(w http.ResponseWriter, r *http.Request) {
+	ctl := http.NewResponseController(w)
+	_ = ctl.SetReadDeadline(time.Time{}) // the server's read timeout does not apply
+	a := p.entry(r)
+	a.Command, a.Result = "backup", "sent to the operator"
+	c, err := p.cfg.Backup(r.Context())
+	if err != nil {
+		p.audited(r.Context(), a, err)
+		var refusal Refusal
+		if errors.As(err, &refusal) {
+			http.Error(w, refusal.Error(), http.StatusConflict)
+			return
+		}
+		p.cfg.Log.Error().Err(err).Msg("failed to make a backup")
+		http.Error(w, "The backup failed: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	defer func() {
+		if err := c.Close(); err != nil {
+			p.cfg.Log.Error().Err(err).Msg("failed to remove the copy of a backup")
+		}
+	}()
+	if err := p.cfg.Audit.Add(r.Context(), a); err != nil {
+		p.cfg.Log.Error().Err(err).Msg("failed to write the audit log; no backup is sent")
+		http.Error(w, "The backup failed: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/zstd")
+	if err := c.WriteTo(r.Context(), moving{w, ctl}); err != nil {
+		p.cfg.Log.Error().Err(err).Msg("failed to send a backup")
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// moving writes to a client that has to read: one that stalls would keep others from making a backup.
+type moving struct {
+	to  io.Writer
+	ctl *http.ResponseController
+}
+
+func (m moving) Write(b []byte) (int, error) {
+	_ = m.ctl.SetWriteDeadline(time.Now().Add(writeTime)) // without a deadline TCP times out eventually
+	return m.to.Write(b)
+}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -29,6 +30,7 @@ type Dir struct {
 	clean         func(string) string // redacts lines and events
 	lines         func() func(string) string
 	maxTranscript int64 // maximum size of one transcript in bytes; 0 means no limit
+	deletions     *sync.RWMutex
 }
 
 // Open creates the folder, readable by its owner only. clean redacts a run's output before it is written; nil means no
@@ -42,7 +44,21 @@ func Open(path string, clean func(string) string) (*Dir, error) {
 	if clean == nil {
 		clean = func(s string) string { return s }
 	}
-	return &Dir{path: path, clean: clean}, nil
+	return &Dir{path: path, clean: clean, deletions: new(sync.RWMutex)}, nil
+}
+
+// HoldDeletions makes deletions of files wait until release is called, so that a backup finds every file to which its copy of the
+// store refers.
+func (d *Dir) HoldDeletions() (release func()) {
+	d.deletions.Lock()
+	return d.deletions.Unlock
+}
+
+// remove deletes a file to which the store may have referred.
+func (d *Dir) remove(path string) error {
+	d.deletions.RLock()
+	defer d.deletions.RUnlock()
+	return os.Remove(path)
 }
 
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,200}$`)
@@ -131,7 +147,7 @@ func (d *Dir) Prune(changesets, transcripts time.Time) (removed int, err error) 
 			if err != nil || !info.ModTime().Before(before) || (sub == sleeps || sub == attachments) && !strings.HasPrefix(e.Name(), durable.TempPrefix) {
 				continue
 			}
-			if err := os.Remove(filepath.Join(d.path, sub, e.Name())); err != nil {
+			if err := d.remove(filepath.Join(d.path, sub, e.Name())); err != nil {
 				return removed, fmt.Errorf("remove an old file: %w", err)
 			}
 			removed++

@@ -93,7 +93,7 @@ func (d *Dir) DeleteAttachment(ref string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete attachment: %w", err)
 	}
 	return nil

@@ -154,7 +154,7 @@ func (d *Dir) DeleteSleep(ref string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete sleep archive: %w", err)
 	}
 	if err := durable.SyncDir(filepath.Dir(path)); err != nil {

@@ -131,6 +131,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Act:         s.act,
 		Audit:       s.store.Audit,
 		Pauses:      s.pauses(),
+		Backup:      s.backup,
 		Doctor:      func(ctx context.Context) any { return s.Doctor(ctx) },
 		Providers:   s.store.ProviderStates.All,
 		VMs:         s.store.VMs,

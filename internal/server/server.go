@@ -23,6 +23,7 @@ import (
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/archive"
+	"github.com/errand-bot/errand/internal/backup"
 	"github.com/errand-bot/errand/internal/budget"
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
@@ -87,6 +88,7 @@ type Server struct {
 	opts Options
 
 	db        kv.DB
+	file      *boltkv.DB // of db
 	store     *store.Store
 	forge     *forge.Forge
 	provider  fleet.Provider
@@ -120,6 +122,7 @@ type Server struct {
 	sweeper atomic.Pointer[watch.Sweeper]
 	ready   atomic.Bool
 	stuck   atomic.Bool // the store cannot be written
+	copying sync.Mutex  // held by a backup
 }
 
 // New creates every part. It opens the store and the listeners, and sends nothing to GitHub.
@@ -145,12 +148,17 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 }
 
 // openStore opens the bbolt file, which no other process may have open.
-func (s *Server) openStore(ctx context.Context) error {
-	file, err := boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{Trouble: s.logStoreFailure})
-	if err != nil {
+func (s *Server) openStore(ctx context.Context) (err error) {
+	if err := backup.Unfinished(s.cfg.Data); err != nil {
 		return err
 	}
-	s.db = s.opts.Hooks.db(file)
+	if s.file, err = boltkv.Open(filepath.Join(s.cfg.Data, "errand.db"), boltkv.Options{Trouble: s.logStoreFailure}); err != nil {
+		return err
+	}
+	s.db = s.opts.Hooks.db(s.file)
+	if err := backup.Clean(s.cfg.Data); err != nil {
+		return err
+	}
 	s.store, err = store.Open(ctx, s.db, store.Options{
 		Now:                s.opts.Now,
 		Policy:             s.policy(),

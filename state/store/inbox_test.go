@@ -356,7 +356,7 @@ func TestSchema1Opens(t *testing.T) {
 	s.advance(time.Second)
 	s.putDelivery(t, "new", "{}")
 	wantPending(t, s, "old new")
-	if version, err := s.schemaVersion(t.Context()); version < 2 || err != nil {
+	if version, err := Schema(t.Context(), s.db); version < 2 || err != nil {
 		t.Errorf("schema %d, error %v; want at least 2", version, err)
 	}
 }

@@ -29,7 +29,7 @@ func migrations() []migration {
 
 // migrate runs the missing migrations and records each version that is reached.
 func (s *Store) migrate(ctx context.Context, list []migration) error {
-	version, err := s.schemaVersion(ctx)
+	version, err := Schema(ctx, s.db)
 	if err != nil {
 		return err
 	}
@@ -49,10 +49,10 @@ func (s *Store) migrate(ctx context.Context, list []migration) error {
 	return nil
 }
 
-// schemaVersion returns the store's schema version, 0 for a new store.
-func (s *Store) schemaVersion(ctx context.Context) (int, error) {
+// Schema returns the schema's version of a store that Open has not migrated, 0 for a new one.
+func Schema(ctx context.Context, db kv.DB) (int, error) {
 	version := 0
-	err := s.db.View(ctx, func(r kv.Reader) error {
+	err := db.View(ctx, func(r kv.Reader) error {
 		text, err := r.Get(keySchema)
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil

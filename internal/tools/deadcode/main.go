@@ -30,7 +30,6 @@ func exemptions() map[string]string {
 		"state/kv.Name":                          "wrappers of a database read it; in the tree only tests wrap one",
 		"state/kv/boltkv.Compact":                "errand purge, with compaction, is planned",
 		"state/kv/boltkv.compactInto":            "see Compact",
-		"state/kv/boltkv.DB.Backup":              "a backup while errand runs is planned",
 		"internal/sim/simhetzner.NewClock":       "the tests that run on this simulator share its clock",
 		"internal/sim/simhetzner.Clock.Now":      "see NewClock",
 		"internal/sim/simhetzner.Clock.Advance":  "see NewClock",

@@ -62,7 +62,7 @@ func All() []Layer {
 			"internal/admin", "internal/config", "internal/logview",
 		}, []string{standardOnly, "materials", "domain", "conversation", "agents", "machines", "tether"}},
 		{"wiring", "The service and its command line.", []string{
-			"internal/server", "internal/costs", "internal/doctor", "internal/setup", "internal/rotation", "internal/selfclient", "cmd/errand",
+			"internal/server", "internal/backup", "internal/costs", "internal/doctor", "internal/setup", "internal/rotation", "internal/selfclient", "cmd/errand",
 		}, product},
 		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the base.", []string{"internal/sim"}, []string{standardOnly}},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},

@@ -136,7 +136,7 @@ func TestBackup(t *testing.T) {
 	db := open(t, filepath.Join(dir, "errand.db"), boltkv.Options{})
 	grow(t, db, 20)
 	var copied bytes.Buffer
-	if err := db.Backup(t.Context(), &copied); err != nil {
+	if err := db.Backup(t.Context(), nil, &copied); err != nil {
 		t.Fatal(err)
 	}
 	restored := filepath.Join(dir, "restored.db")
@@ -148,7 +148,7 @@ func TestBackup(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := db.Backup(ended, &copied); !errors.Is(err, context.Canceled) {
+	if err := db.Backup(ended, nil, &copied); !errors.Is(err, context.Canceled) {
 		t.Errorf("backup with an ended context: got error %v", err)
 	}
 }

@@ -200,7 +200,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal("got no full disk, want writes to fail")
 		}
 		var backup strings.Builder
-		if err := db.Backup(t.Context(), &backup); err != nil || backup.Len() == 0 {
+		if err := db.Backup(t.Context(), nil, &backup); err != nil || backup.Len() == 0 {
 			t.Errorf("back up with a full disk: got error %v", err)
 		}
 		free()

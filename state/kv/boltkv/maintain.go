@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/state/kv"
@@ -36,8 +37,10 @@ func (d *DB) Usage(ctx context.Context) (Usage, error) {
 	return u, closedError(err)
 }
 
-// Backup writes a consistent copy of the file to w while the database stays in use. Open can open the copy.
-func (d *DB) Backup(ctx context.Context, w io.Writer) error {
+// Backup writes a consistent copy of the file to w while the database stays in use. Open can open the copy. It calls begun, if not
+// nil, when it is decided which updates the copy contains; its error ends the backup. Backup holds a transaction until it returns,
+// so w must be fast: the writer waits for it when the file outgrows its mapping.
+func (d *DB) Backup(ctx context.Context, begun func() error, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -48,6 +51,11 @@ func (d *DB) Backup(ctx context.Context, w io.Writer) error {
 		return w.Write(p)
 	})
 	err := d.bolt.View(func(tx *bbolt.Tx) error {
+		if begun != nil {
+			if err := begun(); err != nil {
+				return err
+			}
+		}
 		_, err := tx.WriteTo(untilDone)
 		return err
 	})
@@ -55,6 +63,22 @@ func (d *DB) Backup(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("back up store: %w", err)
 	}
 	return err
+}
+
+// Lock locks the file at path, which is created if it does not exist, as Open does, without reading it: it may be damaged. The
+// error is ErrLocked if a process has it open. release ends the lock.
+func Lock(path string) (release func() error, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return nil, errors.Join(ErrLocked, f.Close())
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock the store: %w", err), f.Close())
+	}
+	return f.Close, nil
 }
 
 // Compact rewrites the closed file at path without its free pages and returns its sizes before and after. It replaces

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// wants checks the exit code and the output of a command.
+func (c *clinic) wants(code int, text string, args ...string) {
+	c.t.Helper()
+	got, out, errs := callIn(c.t, c.bin, nil, append(args, "-c", c.file())...)
+	if got != code || !strings.Contains(out+errs, text) {
+		c.t.Errorf("errand %s: got code %d and\n%s%swant code %d and %q", strings.Join(args, " "), got, out, errs, code, text)
+	}
+}
+
+// TestBackupAndRestore takes a backup of the running errand, and one of a stopped one, and restores them.
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t, build(t))
+	first, second := c.path("first.tar.zst"), c.path("second.tar.zst")
+	c.wants(exitFailed, "there is nothing to back up", "backup", "-o", first)
+	stop := c.serve()
+	c.wants(exitOK, "the store and ", "backup", "-o", first)
+	if info, err := os.Stat(first); err != nil || info.Mode() != 0o600 {
+		t.Errorf("got %v, %v", info, err)
+	}
+	c.wants(exitFailed, "exists already", "backup", "-o", first)
+	c.wants(exitOK, "backup   sent to the operator", "audit")
+	c.wants(exitFailed, "Stop it first", "restore", first, "--force")
+	listen := c.config["listen"]
+	c.config["listen"] = "127.0.0.1:1"
+	c.wants(exitFailed, "Use the configuration of the running errand", "backup", "-o", second)
+	c.config["listen"] = listen
+	stop()
+	c.wants(exitOK, "verified", "backup", "-o", second)
+	c.wants(exitFailed, "is not empty", "restore", first)
+	c.wants(exitOK, "The earlier content is in ", "restore", first, "--force")
+	c.config["data"], c.config["deployment"] = c.path("other"), "other"
+	c.wants(exitFailed, `of the deployment "errand"`, "restore", second)
+	delete(c.config, "deployment")
+	c.wants(exitOK, "Restored the backup of ", "restore", second)
+	c.wants(exitFailed, "complete backup", "restore", c.path("admin"))
+	c.wants(exitUsage, "takes one backup", "restore")
+	c.serve()
+	c.wants(exitOK, "backup   sent to the operator", "audit")
+	c.write("other/restore.unfinished", "", 0o600)
+	c.wants(exitFailed, "was interrupted", "reap", "--dry-run")
+}
+
+// TestBackupIsCut: whatever goes wrong on the way, no file remains, and the error says so.
+func TestBackupIsCut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"in the middle": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(make([]byte, 100_000))
+			panic(http.ErrAbortHandler)
+		}, "receive the backup"},
+		"at the beginning": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "no answer from errand"},
+		"incomplete":       {func(http.ResponseWriter, *http.Request) {}, "no complete backup"},
+		"another one": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "another backup is being made", http.StatusConflict)
+		}, "another backup"},
+		"a full disk": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "no space left", http.StatusInternalServerError)
+		}, "no space left"},
+		"another version": {http.NotFound, "answered 404"},
+		"the wrong token": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "the token is wrong"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			errand := httptest.NewServer(c.answer)
+			t.Cleanup(errand.Close)
+			k := newClinic(t, filepath.Join(t.TempDir(), "errand"))
+			k.config["listen"] = strings.TrimPrefix(errand.URL, "http://")
+			k.wants(exitFailed, "no such file", "backup", "-o", k.path("out/b.tar.zst"))
+			if err := os.Mkdir(k.path("out"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			k.wants(exitFailed, c.want, "backup", "-o", k.path("out/b.tar.zst"))
+			if left, err := os.ReadDir(k.path("out")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,123 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/backup"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
+)
+
+// backup copies the store and the files for one request. Only one copy is made at a time: each needs space for the store.
+func (s *Server) backup(ctx context.Context) (admin.BackupCopy, error) {
+	if !s.copying.TryLock() {
+		return nil, admin.Refusal("another backup is being made; try again when it has ended")
+	}
+	c, err := backup.Take(ctx, backup.Source{
+		Data: s.cfg.Data, Store: s.file, Hold: s.archive.HoldDeletions, Info: s.backupInfo(),
+		Schema: func(ctx context.Context) (int, error) { return store.Schema(ctx, s.db) },
+	})
+	if err != nil {
+		s.copying.Unlock()
+		return nil, err
+	}
+	return &runningCopy{c, sync.OnceFunc(s.copying.Unlock)}, nil
+}
+
+// runningCopy is a copy that permits the next one when it is closed.
+type runningCopy struct {
+	*backup.Copy
+	end func()
+}
+
+func (c *runningCopy) Close() error {
+	defer c.end()
+	return c.Copy.Close()
+}
+
+func (s *Server) backupInfo() backup.Info {
+	return backup.Info{Errand: s.opts.Version, At: s.opts.Now().UTC(), Deployment: s.cfg.Deployment, App: s.cfg.GitHub.AppID}
+}
+
+// BackupStopped writes a backup while no errand runs. The error is ErrServing if one has the store open, and fs.ErrNotExist if there is
+// no store.
+func BackupStopped(ctx context.Context, cfg config.Config, opts Options, w io.Writer) (err error) {
+	s := &Server{cfg: cfg, opts: opts.withDefaults()}
+	if err := backup.Unfinished(cfg.Data); err != nil {
+		return err
+	}
+	file := filepath.Join(cfg.Data, "errand.db")
+	if _, err := os.Stat(file); err != nil {
+		return fmt.Errorf("there is nothing to back up: %w", err)
+	}
+	db, err := boltkv.Open(file, boltkv.Options{})
+	if errors.Is(err, boltkv.ErrLocked) {
+		return fmt.Errorf("%w: %w", ErrServing, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := backup.Clean(cfg.Data); err != nil {
+		return err
+	}
+	c, err := backup.Take(ctx, backup.Source{
+		Data: cfg.Data, Store: db, Info: s.backupInfo(),
+		Schema: func(ctx context.Context) (int, error) { return store.Schema(ctx, db) },
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.WriteTo(ctx, w), c.Close())
+}
+
+// Restore replaces the data folder by a backup. The error is ErrServing while errand runs.
+func Restore(ctx context.Context, cfg config.Config, opts Options, from io.ReadSeeker, force bool) (backup.Restored, error) {
+	opts = opts.withDefaults()
+	if err := mayOwn(cfg.Data); err != nil {
+		return backup.Restored{}, err
+	}
+	done, err := backup.Restore(ctx, from, backup.Restoring{
+		Data: cfg.Data, App: cfg.GitHub.AppID, Deployment: cfg.Deployment, Force: force, Now: opts.Now, Prepare: prepareRestored,
+	})
+	if errors.Is(err, boltkv.ErrLocked) {
+		err = fmt.Errorf("%w: %w", ErrServing, err)
+	}
+	return done, err
+}
+
+// mayOwn returns an error if this is root and the data folder belongs to another user: errand could not read what root restores.
+func mayOwn(data string) error {
+	info, err := os.Stat(data)
+	if errors.Is(err, fs.ErrNotExist) || os.Geteuid() != 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at the data folder: %w", err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Uid != 0 {
+		return fmt.Errorf("%s belongs to user %d, who could not read what root restores; run this as that user: `sudo -u '#%d' errand restore …`", data, st.Uid, st.Uid)
+	}
+	return nil
+}
+
+// prepareRestored migrates an unpacked store.
+func prepareRestored(ctx context.Context, file string, _ backup.Info) (err error) {
+	db, err := boltkv.Open(file, boltkv.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	_, err = store.Open(ctx, db, store.Options{})
+	return err
+}
