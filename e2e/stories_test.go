@@ -51,7 +51,7 @@ func play(t *testing.T, files []string) {
 			"world": world, "server": serverCmd, "as": as, "await": await, "expect": expect, "settle": settle, "release": release,
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
 			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
-			"hostile": hostile, "logs": logs, "sleep": sleepCmd, "key": keyCmd,
+			"hostile": hostile, "logs": logs, "sleep": sleepCmd, "key": keyCmd, "backup": backupCmd, "restore": restoreCmd, "writes": writesCmd,
 			"adopt": adopt, "operator": operator, "drain": drainCmd, "stolen": stolen, "visit": visit, "press": press, "revoke": revoke, "large": large, "submodule": submodule,
 		},
 	})
@@ -98,13 +98,14 @@ func condition(cond string) (bool, error) {
 
 // story is the state of one script.
 type story struct {
-	dir   string // of the world
-	w     *demo.World
-	child *child
-	full  string // the repository's name, OWNER/NAME
-	issue int    // the default issue of commands
-	log   *os.File
-	quiet bool // errors in the log are expected
+	writes map[string]int // at the mark, by route
+	dir    string         // of the world
+	w      *demo.World
+	child  *child
+	full   string // the repository's name, OWNER/NAME
+	issue  int    // the default issue of commands
+	log    *os.File
+	quiet  bool // errors in the log are expected
 
 	hostile hostility
 	bots    map[string]bool

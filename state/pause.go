@@ -11,6 +11,9 @@ type Pause struct {
 	Since  time.Time `json:"since"`
 	By     string    `json:"by"`               // as in the audit log
 	Reason string    `json:"reason,omitempty"` // one line for people
+	// Restored is when the backup was made from which the store was restored. Then everything is paused, and nothing at all is done:
+	// no job is claimed, nothing is posted, published, created or deleted. Zero for other pauses.
+	Restored time.Time `json:"restored,omitzero"`
 }
 
 // Waiting returns the wait of a task that would start a run.

@@ -126,7 +126,9 @@ func restoreCommand(w world) *cobra.Command {
 		Short: "Replace the data folder by a backup of `errand backup`, while errand is stopped",
 		Long: "Replace the data folder by a backup of `errand backup`. errand has to be stopped. The whole archive is verified before anything is\n" +
 			"changed. The data folder has to be empty or missing: with --force its content is moved into a folder before-restore-TIME below it,\n" +
-			"and a backup of another GitHub App or deployment is accepted. Run this as the user that runs errand.",
+			"and a backup of another GitHub App or deployment is accepted. Run this as the user that runs errand.\n\n" +
+			"A restored errand knows nothing about what happened since the backup. So it only receives webhooks at first, and does nothing else\n" +
+			"until `errand resume`.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errUsage{fmt.Errorf("restore takes one backup, as the path of its file, but got %q", args)}
@@ -169,6 +171,8 @@ func restore(ctx context.Context, w world, cfg config.Config, file string, force
 	if done.Before != "" {
 		fmt.Fprintf(&s, "The earlier content is in %s. Delete it when you no longer need it.\n", done.Before)
 	}
+	s.WriteString("When errand starts, it only receives webhooks: it posts, publishes, creates and deletes nothing until `errand resume`. Before that,\n" +
+		"`errand doctor` compares it with GitHub and the VM provider.\n")
 	_, err = io.WriteString(w.out, s.String())
 	return err
 }

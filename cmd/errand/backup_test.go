@@ -46,8 +46,12 @@ func TestBackupAndRestore(t *testing.T) {
 	c.wants(exitOK, "Restored the backup of ", "restore", second)
 	c.wants(exitFailed, "complete backup", "restore", c.path("admin"))
 	c.wants(exitUsage, "takes one backup", "restore")
+	c.wants(exitFailed, "until `errand resume`", "reap")
 	c.serve()
-	c.wants(exitOK, "backup   sent to the operator", "audit")
+	c.wants(exitOK, "restore  restored from the backup of ", "audit")
+	c.wants(exitOK, "errand is paused", "status")
+	c.wants(exitOK, "errand: resumed", "resume")
+	c.wants(exitOK, "0 open tasks", "status")
 	c.write("other/restore.unfinished", "", 0o600)
 	c.wants(exitFailed, "was interrupted", "reap", "--dry-run")
 }

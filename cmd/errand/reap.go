@@ -56,6 +56,9 @@ func (f *reapFlags) run(ctx context.Context, w world) (err error) {
 	if err := printPlan(w.out, plan, f.dryRun); err != nil || f.dryRun {
 		return errors.Join(err, unlisted(plan))
 	}
+	if err := tools.MayChange(ctx); err != nil {
+		return err
+	}
 	gone, err := tools.Fleet().Reap(ctx, plan)
 	if _, perr := fmt.Fprintf(w.out, "%d of %d deleted.\n", len(gone), len(plan.Delete)); perr != nil {
 		return errors.Join(err, perr)

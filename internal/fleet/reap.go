@@ -225,8 +225,8 @@ func (r *reaper) orphanVMs(s survey) (out []ReapItem) {
 			item.Explanation, item.Reason, item.After = "it reached its maximum age", ReasonLimit, time.Time{}
 		case !ok && task != nil && task.VM != nil && task.VM.Name == server.Name && !task.Ended():
 			continue // created by an errand that stored no rows
-		case !ok && !s.opts.All && (s.since.IsZero() || server.CreatedAt.Before(s.since)):
-			continue // older than the store: see alarming
+		case isOlderThanStore(s, server):
+			continue // see findAlarms
 		case !ok:
 			item.Explanation = "no row has it"
 		case row.Phase == vm.Gone && r.isDisabled(SafeguardTombstones):
@@ -241,6 +241,15 @@ func (r *reaper) orphanVMs(s survey) (out []ReapItem) {
 		out = append(out, item)
 	}
 	return out
+}
+
+// isOlderThanStore reports whether a VM that no row owns is older than the store, or than the restoration of the store from a backup:
+// it may have work of which the store knows nothing. Only in a restored store are there rows from before that time.
+func isOlderThanStore(s survey, server VM) bool {
+	if row, ok := s.byName[server.Name]; s.opts.All || ok && !row.Intended.Before(s.since) {
+		return false
+	}
+	return s.since.IsZero() || server.CreatedAt.Before(s.since)
 }
 
 func pastLabel(labels map[string]string, now time.Time) bool {
@@ -339,9 +348,9 @@ func (r *reaper) findAlarms(s survey) (out []Alarm) {
 	for _, server := range s.vms {
 		task := s.tasks[ownerTask(server.Labels)]
 		known := task != nil && task.VM != nil && task.VM.Name == server.Name
-		if _, ok := s.byName[server.Name]; !ok && !known && !pastLabel(server.Labels, s.at) &&
-			(s.since.IsZero() || server.CreatedAt.Before(s.since)) {
-			out = append(out, Alarm{Kind: ReapVM, ID: server.Name, Name: server.Name, Since: s.at, Explanation: "it belongs to this deployment but is older than the store, which does not know it; if the store was lost, `errand reap --all` deletes it"})
+		row, ok := s.byName[server.Name]
+		if known = known && !ok || ok && ownsVM(row, server); !known && !pastLabel(server.Labels, s.at) && isOlderThanStore(s, server) {
+			out = append(out, Alarm{Kind: ReapVM, ID: server.Name, Name: server.Name, Since: s.at, Explanation: "it belongs to this deployment but is older than the store, or was created between a backup and its restoration, and the store does not know it; `errand reap --all` deletes such VMs"})
 		}
 	}
 	return out

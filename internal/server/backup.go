@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/backup"
@@ -88,7 +90,10 @@ func Restore(ctx context.Context, cfg config.Config, opts Options, from io.ReadS
 		return backup.Restored{}, err
 	}
 	done, err := backup.Restore(ctx, from, backup.Restoring{
-		Data: cfg.Data, App: cfg.GitHub.AppID, Deployment: cfg.Deployment, Force: force, Now: opts.Now, Prepare: prepareRestored,
+		Data: cfg.Data, App: cfg.GitHub.AppID, Deployment: cfg.Deployment, Force: force, Now: opts.Now,
+		Prepare: func(ctx context.Context, file string, info backup.Info) error {
+			return prepareRestored(ctx, file, info, opts.Now)
+		},
 	})
 	if errors.Is(err, boltkv.ErrLocked) {
 		err = fmt.Errorf("%w: %w", ErrServing, err)
@@ -111,13 +116,16 @@ func mayOwn(data string) error {
 	return nil
 }
 
-// prepareRestored migrates an unpacked store.
-func prepareRestored(ctx context.Context, file string, _ backup.Info) (err error) {
+// prepareRestored migrates an unpacked store and marks it as restored, so that errand does nothing until the operator resumes it.
+func prepareRestored(ctx context.Context, file string, info backup.Info, now func() time.Time) (err error) {
 	db, err := boltkv.Open(file, boltkv.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	_, err = store.Open(ctx, db, store.Options{})
-	return err
+	st, err := store.Open(ctx, db, store.Options{Now: now})
+	if err != nil {
+		return err
+	}
+	return st.MarkRestored(ctx, info.At, store.Action{ID: rand.Text(), By: "errand restore", Command: "restore"})
 }

@@ -39,7 +39,7 @@ func (s *Server) Doctor(ctx context.Context) doctor.Report {
 	if db, ok := s.db.(interface{ Check(context.Context) error }); ok {
 		host.Integrity = db.Check
 	}
-	r := doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms, doctor.PauseCheck(s.pause.List, s.opts.Now))}
+	r := doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms, doctor.PauseCheck(s.pause.List, s.opts.Now), s.restoredCheck)}
 	r.Clean()
 	return r
 }

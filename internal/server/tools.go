@@ -51,6 +51,9 @@ func OpenTools(ctx context.Context, cfg config.Config, opts Options) (*Tools, er
 // Close releases everything that OpenTools opened.
 func (t *Tools) Close() error { return t.s.Close() }
 
+// MayChange returns ErrRestored until the operator resumes an errand that was restored from a backup.
+func (t *Tools) MayChange(ctx context.Context) error { return t.s.mayChange(ctx) }
+
 // Fleet returns the VMs.
 func (t *Tools) Fleet() *fleet.Fleet { return t.s.fleet }
 

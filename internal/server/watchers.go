@@ -136,6 +136,8 @@ func (s *Server) newSweeper(me forge.App, inbox *handlers.Inbox) *watch.Sweeper 
 		GoneAfter:  s.opts.Timing.GoneAfter,
 
 		ReadWebhooks: s.readWebhooks(),
+		LostFrom:     s.store.Restored().Backup,
+		LostUntil:    s.store.Restored().At,
 	})
 	s.sweeper.Store(sweeper)
 	return sweeper

@@ -26,6 +26,19 @@ func (s *Sweeper) fetchLost(ctx context.Context) error {
 	return errors.Join(failed, err)
 }
 
+// FetchOnly fetches lost webhooks periodically until ctx ends, and compares nothing.
+func (s *Sweeper) FetchOnly(ctx context.Context) error {
+	ctx = forge.WithPurpose(ctx, forge.ForSweep)
+	for {
+		if err := s.fetchLost(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn().Err(err).Msg("failed to sweep for lost webhooks")
+		}
+		if !pause(ctx, s.cfg.Deliveries, nil) {
+			return nil
+		}
+	}
+}
+
 // ReadWebhooks reads all webhooks from GitHub's log until ctx ends, for an errand that GitHub cannot reach. It returns at once if
 // GitHub sends webhooks to errand. One that cannot be fetched is tried again as long as it is listed, and does not delay the others.
 func (s *Sweeper) ReadWebhooks(ctx context.Context) error {
@@ -72,7 +85,8 @@ func (s *Sweeper) fetch(ctx context.Context, since time.Time) (failed, err error
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if !d.OK || s.cfg.ReadWebhooks != 0 { // without a webhook of errand's, something else has answered with success
+		lost := d.At.After(s.cfg.LostFrom) && d.At.Before(s.cfg.LostUntil)
+		if !d.OK || lost || s.cfg.ReadWebhooks != 0 { // without a webhook of errand's, something else has answered with success
 			errs = append(errs, s.fetchDelivery(ctx, d))
 		}
 	}

@@ -66,6 +66,9 @@ type SweeperConfig struct {
 	ReadWebhooks    time.Duration // interval of reading all webhooks from GitHub's log; 0 if GitHub sends them to errand
 	State           time.Duration // interval of comparisons with GitHub's state (15 min)
 	GoneAfter       time.Duration // time after which an unreadable issue counts as gone (1 h)
+	// LostFrom and LostUntil bound the time whose webhooks were answered by an errand with another store, if this one is a copy
+	// from a backup: also those that GitHub delivered are fetched. Both are zero otherwise.
+	LostFrom, LostUntil time.Time
 }
 
 // A Sweeper finds missed changes: webhooks that GitHub could not deliver, and state changes for which no webhook

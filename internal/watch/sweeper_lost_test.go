@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"testing"
@@ -181,4 +182,42 @@ func TestSweptCloseHasTheIssuesClosingTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWebhooksOfALostStoreAreFetched: after the restoration of a backup, webhooks that another errand answered since the backup are fetched
+// although GitHub delivered them, and no others.
+func TestWebhooksOfALostStoreAreFetched(t *testing.T) {
+	t.Parallel()
+	l := newSweepWorld(t)
+	l.issue()
+	l.hooks()
+	for name, c := range map[string]struct {
+		from, until time.Duration // since now
+		want        int
+	}{
+		"all":             {-time.Hour, time.Hour, len(l.sim.Deliveries())},
+		"before them":     {-2 * time.Hour, -time.Hour, 0},
+		"after them":      {time.Hour, 2 * time.Hour, 0},
+		"no restoration ": {},
+	} {
+		cfg := l.cfg
+		cfg.LostFrom, cfg.LostUntil = time.Now().Add(c.from), time.Now().Add(c.until)
+		if c.until == 0 {
+			cfg.LostFrom, cfg.LostUntil = time.Time{}, time.Time{}
+		}
+		stored := 0
+		cfg.Inbox = countingInserter{&stored}
+		check(t, watch.NewSweeper(cfg).SweepDeliveries(t.Context()))
+		if stored != c.want {
+			t.Errorf("%s: fetched %d webhooks, want %d", name, stored, c.want)
+		}
+	}
+}
+
+// countingInserter counts deliveries.
+type countingInserter struct{ n *int }
+
+func (c countingInserter) Insert(context.Context, string, string, []byte) error {
+	*c.n++
+	return nil
 }

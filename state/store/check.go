@@ -73,7 +73,7 @@ func (c *checker) check() {
 			c.delivery(key)
 		case strings.HasPrefix(key, preCall):
 			c.expectKey(key, key)
-		case key == keySchema, key == keyPauses, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq),
+		case key == keySchema, key == keyPauses, key == keyRestored, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq),
 			strings.HasPrefix(key, preSpending), strings.HasPrefix(key, preUpstream), strings.HasPrefix(key, preAudit):
 			c.expected[key] = true
 		}

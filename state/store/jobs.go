@@ -87,6 +87,7 @@ func (s *Store) claim(ctx context.Context, c state.Job, req ClaimReq, now time.T
 		j.State, j.Until = state.JobClaimed, now.Add(req.Lease(j.Kind))
 		j.Epoch++
 		j.Attempt++
+		s.distrust(j, now)
 		q.changed = true
 		if claimed, err = s.withPayload(tx, *j); err != nil {
 			return err

@@ -36,6 +36,7 @@ const (
 	preAudit    = "audit/"    // TIME, the newest first, /ID: the Action of an operator, uncompressed
 	preUpstream = "upstream/" // NAME: the limit or error that keeps runs from using this model provider
 	keyPauses   = "paused"    // the Pauses that are in effect
+	keyRestored = "restored"  // a Restored, if this is a copy from a backup
 
 )
 

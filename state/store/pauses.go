@@ -43,6 +43,9 @@ func (s *Pauses) Of(ctx context.Context, repo int64) (*state.Pause, error) {
 	return &list[i], nil
 }
 
+// Changed returns a channel that receives after each change of the pauses, until ctx ends.
+func (s *Pauses) Changed(ctx context.Context) <-chan struct{} { return s.db.Notify(ctx, keyPauses) }
+
 // Set begins a pause and stores a, completed with the result. A repository, or errand, that is paused already stays paused since
 // the same time by the same operator; a new reason replaces the old one. It may be called before a server opens the store.
 func (s *Pauses) Set(ctx context.Context, p state.Pause, a Action) (Action, error) {

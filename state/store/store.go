@@ -62,6 +62,7 @@ type Store struct {
 	disabled     []Safeguard
 	seed         maphash.Seed // of stamps
 	glances      *Digest[state.TaskOverview]
+	restored     Restored // zero if the store is no copy
 }
 
 // rows reads and writes rows of the database.
@@ -94,6 +95,9 @@ func Open(ctx context.Context, db kv.DB, opts Options) (*Store, error) {
 	}
 	s.glances = NewDigest(s, (*state.Task).Overview)
 	if err := s.migrate(ctx, migrations()); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := s.readRestored(ctx); err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	if err := s.deleteOrphanedParts(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 // roster has the data that the caps are checked against: every row whose bill is open. It is one value, because an
 // update reads single keys only.
 type roster struct {
-	// Born is the time at which the first VM was intended in this store.
+	// Born is the time at which the first VM was intended in this store, or at which the store was restored from a backup.
 	Born time.Time  `json:"born,omitzero"`
 	Open []rosterVM `json:"open,omitempty"`
 	// Intents are the times of the latest intents of VMs that cost something.
@@ -183,6 +183,22 @@ func (s *Rows) Since(ctx context.Context) (since time.Time, err error) {
 		return time.Time{}, fmt.Errorf("read the time of the first VM: %w", err)
 	}
 	return since, nil
+}
+
+// Distrust records that this store knows nothing about some of the VMs created before a time: Since returns it from now on.
+func (s *Rows) Distrust(ctx context.Context, before time.Time) error {
+	err := kv.Update(ctx, s.db, "distrust", func(tx kv.Tx) error {
+		o, err := s.getRoster(tx)
+		if err != nil {
+			return err
+		}
+		o.Born = before
+		return s.putRoster(tx, o)
+	})
+	if err != nil {
+		return fmt.Errorf("record until when VMs are unknown: %w", err)
+	}
+	return nil
 }
 
 func (s *Rows) getRoster(r kv.Reader) (*roster, error) {
