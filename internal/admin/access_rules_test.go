@@ -36,6 +36,7 @@ var rules = map[string]rule{
 	"GET /metrics":                  {"/metrics", operated4},
 	"GET /pause":                    {"/pause", operated4},
 	"GET /pause.json":               {"/pause.json", operated4},
+	"POST /backup":                  {"/backup", [4]int{409, 404, 404, 404}},
 	"POST /pause":                   {"/pause", [4]int{303, 404, 404, 404}},
 	"POST /resume":                  {"/resume", [4]int{303, 404, 404, 404}},
 	"GET /doctor.json":              {"/doctor.json", operated4},

@@ -131,6 +131,7 @@ func newPeopled(t *testing.T, change func(*admin.Config)) *peopled {
 		}
 		c.Adopt = func(context.Context, string, int) (string, error) { return "@ada", nil }
 		c.Doctor = func(context.Context) any { return map[string]string{"vault": "checked"} }
+		c.Backup = func(context.Context) (admin.BackupCopy, error) { return nil, admin.Refusal("another backup is made") }
 		c.Unstarted = func() []admin.Unstarted {
 			return []admin.Unstarted{{Repo: "acme/vault", Issue: 5, Title: "vault of old"}}
 		}
