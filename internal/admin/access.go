@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -83,6 +84,28 @@ func (p *pages) readableTask(r *http.Request) (*state.Task, error) {
 func taskOf(r *http.Request) *state.Task {
 	t, _ := r.Context().Value(taskContext{}).(*state.Task)
 	return t
+}
+
+// permit checks again and again whether the viewer may read a repository, for a response that takes long.
+type permit struct {
+	request *http.Request
+	repo    int64
+	checked time.Time
+}
+
+// newPermit returns the permit of a request that has just been admitted.
+func newPermit(r *http.Request, repo int64) *permit {
+	return &permit{request: r, repo: repo, checked: time.Now()}
+}
+
+// holds reports whether the session goes on and the viewer may read the repository. It checks at most every checkEvery.
+func (p *permit) holds() bool {
+	if time.Since(p.checked) < checkEvery {
+		return true
+	}
+	p.checked = time.Now()
+	v, ok := login.Again(p.request)
+	return ok && v.MayRead(p.repo)
 }
 
 // Missing is a permission or event that an installation of the App does not grant.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
-	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/state"
 )
@@ -21,7 +20,7 @@ import (
 const (
 	maxStreams   = 64                     // concurrent live logs
 	followEvery  = 250 * time.Millisecond // poll interval of the file
-	checkEvery   = 2 * time.Second        // poll interval of the run's state
+	checkEvery   = 2 * time.Second        // poll interval of the run's state, and of what the viewer may read
 	beatEvery    = 15 * time.Second       // keeps proxies and browsers from closing the connection
 	writeTime    = 20 * time.Second       // timeout for writing to a client
 	streamTime   = 2 * time.Hour          // after this the browser reconnects and continues at the same place
@@ -32,7 +31,6 @@ const (
 // stream is one live log.
 type stream struct {
 	p       *pages
-	request *http.Request
 	key     state.TaskKey
 	run     string
 	at      int64 // offset up to which everything was sent
@@ -41,6 +39,7 @@ type stream struct {
 	ctl     *http.ResponseController
 	own     *os.File // the transcript, if it did not exist when the client connected or was replaced
 	ended   bool     // the transcript's end was sent
+	permit  *permit
 }
 
 // events serves a run's transcript as server-sent events. Each event contains the items of one record as JSON, with its
@@ -77,7 +76,8 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
-	s := &stream{p: p, request: r, key: t.Key, run: run.ID, at: from.At, seq: from.Seq, session: session, ctl: http.NewResponseController(w)}
+	s := &stream{p: p, key: t.Key, run: run.ID, at: from.At, seq: from.Seq, session: session, ctl: http.NewResponseController(w)}
+	s.permit = newPermit(r, t.Key.Repo)
 	_ = s.ctl.SetReadDeadline(time.Time{}) // the server's read timeout does not apply to streams
 	ctx, cancel := context.WithTimeout(r.Context(), streamTime)
 	defer cancel()
@@ -119,6 +119,9 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 	defer tick.Stop()
 	checked, told := time.Now(), time.Now()
 	for {
+		if !s.permit.holds() {
+			return nil // a new request is answered accordingly
+		}
 		sent, err := s.send(ctx, f)
 		switch {
 		case err != nil:
@@ -136,9 +139,6 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 		}
 		if time.Since(checked) > checkEvery {
 			checked = time.Now()
-			if v, ok := login.Again(s.request); !ok || !v.MayRead(s.key.Repo) {
-				return nil // the session ended, or the person lost access; a new request is answered accordingly
-			}
 			if !s.live(ctx) {
 				return s.last(ctx, f)
 			}
@@ -159,6 +159,9 @@ func (s *stream) follow(ctx context.Context, f *os.File) error {
 // last sends the records written while the run ended, and the end event.
 func (s *stream) last(ctx context.Context, f *os.File) error {
 	for range maxLast {
+		if !s.permit.holds() {
+			return nil
+		}
 		sent, err := s.send(ctx, f)
 		if err == nil && !sent {
 			sent, err = s.renew(f)
@@ -182,7 +185,7 @@ func (s *stream) begun() (*os.File, error) {
 	return f, err
 }
 
-// send sends a bounded number of complete records after s.at, and reports whether there were any.
+// send sends a bounded number of complete records after s.at, no longer than checkEvery, and reports whether there were any.
 func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 	if s.own != nil {
 		f = s.own
@@ -194,9 +197,9 @@ func (s *stream) send(ctx context.Context, f *os.File) (bool, error) {
 		}
 		s.own = f
 	}
-	r := transcript.From(f, s.at)
+	r, begun := transcript.From(f, s.at), time.Now()
 	sent := false
-	for n := 0; n < batchRecords && ctx.Err() == nil; n++ {
+	for n := 0; n < batchRecords && time.Since(begun) < checkEvery && ctx.Err() == nil; n++ {
 		rec, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
