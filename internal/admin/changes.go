@@ -3,7 +3,6 @@ package admin
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -36,7 +35,7 @@ func (p *pages) changes(w http.ResponseWriter, r *http.Request) {
 	}
 	defer func() { _ = f.Close() }()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if _, err := io.Copy(w, f); err != nil && r.Context().Err() == nil {
+	if err := sendFile(w, r, f); err != nil && r.Context().Err() == nil {
 		p.cfg.Log.Warn().Err(err).Msg("failed to send a diff")
 	}
 }

@@ -165,9 +165,31 @@ func (p *pages) raw(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = f.Close() }()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+run.ID+`.jsonl"`)
-	if _, err := io.Copy(w, f); err != nil && r.Context().Err() == nil {
+	if err := sendFile(w, r, f); err != nil && r.Context().Err() == nil {
 		p.cfg.Log.Warn().Err(err).Msg("failed to send a transcript")
 	}
+}
+
+const sendChunk = 32 << 10 // bytes of a file that are sent before the next check
+
+// sendFile sends a file of a task up to its present size, as long as the viewer may read the task. A client that receives nothing for
+// writeTime is disconnected.
+func sendFile(w http.ResponseWriter, r *http.Request, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10)) // a client notices an answer that was cut off
+	ctl, permit := http.NewResponseController(w), newPermit(r, taskOf(r).Key.Repo)
+	for left := info.Size(); left > 0 && permit.holds(); {
+		_ = ctl.SetWriteDeadline(time.Now().Add(writeTime)) // without a deadline TCP times out eventually
+		n, err := io.CopyN(w, f, min(left, sendChunk))
+		if err != nil {
+			return err
+		}
+		left -= n
+	}
+	return nil
 }
 
 // record serves the full text of one record, for cut items.

@@ -73,3 +73,33 @@ func TestSlowReaderLosesTheLiveLog(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowReaderOfATranscript: a download contains the file as it was at its beginning, also while the file grows, and ends when the person
+// loses access.
+func TestSlowReaderOfATranscript(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]int{"keeps access": 0, "loses access": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPeopled(t, nil)
+			run := p.launch(1)
+			tr := p.write(run.ID)
+			tr.say(said("the beginning"))
+			if err := tr.file.Truncate(4 << 20); err != nil {
+				t.Fatal(err)
+			}
+			s := p.slowly(p.as("rita"), "/tasks/acme/shop/1/runs/1/raw", func(n int) {
+				if n == lost {
+					p.loseAccess()
+				}
+				if n < 100 {
+					tr.say(said("more"))
+				}
+			})
+			got, whole := s.Body.Len(), 4<<20
+			if lost == 0 && got != whole || lost > 0 && (got >= whole || got == 0) || s.deadlines < s.parts {
+				t.Errorf("%d of %d bytes in %d parts with %d deadlines", got, whole, s.parts, s.deadlines)
+			}
+		})
+	}
+}
