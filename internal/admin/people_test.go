@@ -34,7 +34,9 @@ type gitHub struct {
 	hang      bool              // a code is never exchanged
 	verifiers map[string]string // by state
 	used      map[string]bool
-	lists     int // how often repositories were listed
+	lists     int    // how often repositories were listed
+	codes     int    // how often a code was exchanged
+	checking  func() // called when an account is checked; may be nil
 }
 
 func (g *gitHub) do(f func()) {
@@ -53,6 +55,7 @@ func (g *gitHub) authorizeURL(_ context.Context, st, verifier string) (string, e
 // signIn accepts a code LOGIN-STATE.
 func (g *gitHub) signIn(ctx context.Context, code, verifier string) (login.Account, error) {
 	g.mu.Lock()
+	g.codes++
 	hang := g.hang
 	g.mu.Unlock()
 	if hang {
@@ -79,6 +82,12 @@ type account struct {
 func (a *account) Expires() time.Time { return a.expires }
 
 func (a *account) Check(context.Context) (state.Person, bool, error) {
+	a.g.mu.Lock()
+	checking := a.g.checking
+	a.g.mu.Unlock()
+	if checking != nil {
+		checking()
+	}
 	a.g.mu.Lock()
 	defer a.g.mu.Unlock()
 	if a.g.down {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -99,7 +100,11 @@ func (s *Server) signIn() (*login.GitHub, error) {
 	return &login.GitHub{
 		PublicURL: s.cfg.PublicURL, Operators: s.cfg.Admin.Operators, AuthorizeURL: c.AuthorizeURL,
 		SignIn: func(ctx context.Context, code, verifier string) (login.Account, error) {
-			return c.SignIn(ctx, code, verifier)
+			a, err := c.SignIn(ctx, code, verifier)
+			if errors.Is(err, oauth.ErrRefused) {
+				err = fmt.Errorf("%w: %w", login.ErrRefused, err)
+			}
+			return a, err
 		}, // nothing uses the account if there is an error
 	}, nil
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // startPath is where a sign-in with GitHub starts; below it is the callback URL of the App.
@@ -29,6 +31,7 @@ const (
 	flowLife     = 10 * time.Minute // from the start of a sign-in to its end; GitHub's codes live as long
 	exchangeTime = 20 * time.Second // timeout for exchanging a code
 	maxExchanges = 8                // codes that are exchanged at the same time
+	refusalEvery = time.Minute      // between two log lines about refused sign-ins
 )
 
 // GitHub signs people in.
@@ -40,9 +43,12 @@ type GitHub struct {
 	// AuthorizeURL returns the page of GitHub that sends the browser back with state and a code, which only the one who knows the
 	// verifier can use.
 	AuthorizeURL func(ctx context.Context, state, verifier string) (string, error)
-	// SignIn exchanges a code.
+	// SignIn exchanges a code. Its error is an ErrRefused if GitHub does not accept the code.
 	SignIn func(ctx context.Context, code, verifier string) (Account, error)
 }
+
+// ErrRefused means that GitHub does not accept the code of a sign-in.
+var ErrRefused = errors.New("GitHub does not accept the code")
 
 // startURL returns the address at which the sign-in starts. It is absolute, because the cookie of the sign-in has to be set at the
 // address to which GitHub sends the browser back.
@@ -147,12 +153,16 @@ func (g *Guard) callback(w http.ResponseWriter, r *http.Request) {
 		}
 		g.form(w, r, http.StatusBadRequest, "/status", "This sign-in did not start in this browser, or more than ten minutes ago. Start again.")
 	case refusal == "access_denied":
+		g.throttle.failed(throttleKey(r.RemoteAddr))
 		g.form(w, r, http.StatusForbidden, f.next, "You did not authorize errand on GitHub, so you are not signed in.")
 	case refusal != "":
 		if !errorForm.MatchString(refusal) {
 			refusal = "an unknown error"
 		}
-		g.cfg.Log.Error().Str("error", refusal).Msg("GitHub refused a sign-in; compare the App's callback URL with public_url")
+		g.throttle.failed(throttleKey(r.RemoteAddr))
+		g.refusals.Do(func() { // anybody can send such a request
+			g.cfg.Log.Error().Str("error", refusal).Msg("GitHub refused a sign-in; compare the App's callback URL with public_url")
+		})
 		g.form(w, r, http.StatusBadGateway, f.next, "GitHub refused the sign-in ("+refusal+"). An operator can find the cause with `errand doctor`.")
 	case !codeForm.MatchString(code):
 		g.form(w, r, http.StatusBadRequest, f.next, "GitHub's answer has no usable code. Start again.")
@@ -163,31 +173,25 @@ func (g *Guard) callback(w http.ResponseWriter, r *http.Request) {
 
 // exchange begins the session of the person who has the code.
 func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, f flow, code string) {
-	select {
-	case g.exchanges <- struct{}{}:
-		defer func() { <-g.exchanges }()
-	default:
-		w.Header().Set("Retry-After", "10")
-		g.form(w, r, http.StatusServiceUnavailable, f.next, "Too many people are signing in at this moment. Start again.")
+	if wait := g.throttle.wait(throttleKey(r.RemoteAddr)); wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())+1))
+		g.form(w, r, http.StatusTooManyRequests, f.next, "Too many sign-ins from your address have failed. Start again in a minute.")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), exchangeTime)
 	defer cancel()
-	a, err := g.cfg.GitHub.SignIn(ctx, code, g.verifier(f))
+	a, err := g.account(ctx, r, f, code)
+	if errors.Is(err, errBusy) {
+		w.Header().Set("Retry-After", "10")
+		g.form(w, r, http.StatusServiceUnavailable, f.next, "Too many people are signing in at this moment. Start again.")
+		return
+	}
 	var cookie string
 	if err == nil {
 		cookie, err = g.people.begin(ctx, a)
 	}
 	if err != nil {
-		if r.Context().Err() != nil {
-			return // the browser has left
-		}
-		g.cfg.Log.Warn().Err(err).Msg("failed to sign a person in")
-		words := "GitHub did not confirm who you are. Start again; the log has the cause."
-		if errors.Is(err, errSignedOut) {
-			words = "GitHub no longer accepts this sign-in. Start again."
-		}
-		g.form(w, r, http.StatusBadGateway, f.next, words)
+		g.notSignedIn(w, r, f, err)
 		return
 	}
 	if old, err := r.Cookie(g.personCookie()); err == nil {
@@ -195,6 +199,38 @@ func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, f flow, code st
 	}
 	g.setPersonCookie(w, g.personCookie(), cookie, int(cookieLife.Seconds()))
 	http.Redirect(w, r, safeNext(f.next), http.StatusSeeOther)
+}
+
+// errBusy means that no slot for another exchange is free.
+var errBusy = errors.New("too many codes are being exchanged")
+
+// account exchanges the code. A failure counts against the sender's address, because everybody can send codes.
+func (g *Guard) account(ctx context.Context, r *http.Request, f flow, code string) (Account, error) {
+	select {
+	case g.exchanges <- struct{}{}:
+		defer func() { <-g.exchanges }()
+	default:
+		return nil, errBusy
+	}
+	a, err := g.cfg.GitHub.SignIn(ctx, code, g.verifier(f))
+	if err != nil {
+		g.throttle.failed(throttleKey(r.RemoteAddr))
+	}
+	return a, err
+}
+
+// notSignedIn answers a sign-in that failed.
+func (g *Guard) notSignedIn(w http.ResponseWriter, r *http.Request, f flow, err error) {
+	if r.Context().Err() != nil {
+		return // the browser has left
+	}
+	words := "GitHub did not confirm who you are. Start again; the log has the cause."
+	level := zerolog.WarnLevel
+	if errors.Is(err, ErrRefused) || errors.Is(err, errSignedOut) {
+		level, words = zerolog.DebugLevel, "GitHub no longer accepts this sign-in. Start again."
+	}
+	g.cfg.Log.WithLevel(level).Err(err).Msg("failed to sign a person in")
+	g.form(w, r, http.StatusBadGateway, f.next, words)
 }
 
 // signInAgain sends a browser whose session has ended, as after a restart, to the sign-in. It happens once: the cookie goes.

@@ -3,7 +3,7 @@
 // see the tasks of the repositories that they can read there: see [Viewer].
 //
 // A request of a browser that changes something also needs the session's form token, which only errand's pages contain. Wrong
-// tokens are throttled by address. Start here: [Guard.Wrap].
+// tokens and failed sign-ins are throttled by address. Start here: [Guard.Wrap].
 package login
 
 import (
@@ -23,6 +23,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"github.com/errand-bot/errand/state/store"
 )
@@ -75,15 +76,16 @@ type Guard struct {
 	sessions  *sessions
 	people    *people // nil if nobody signs in with GitHub
 	throttle  *throttle
-	formKey   []byte        // of form tokens and sign-ins; they are valid until the process ends
-	exchanges chan struct{} // a slot for each code that is being exchanged
+	formKey   []byte         // of form tokens and sign-ins; they are valid until the process ends
+	exchanges chan struct{}  // a slot for each code that is being exchanged
+	refusals  rate.Sometimes // limits the log of refused sign-ins
 }
 
 // New returns a [Guard]. It fails for a list of operators that cannot be read.
 func New(cfg Config) (*Guard, error) {
 	g := &Guard{
 		cfg: cfg, sessions: newSessions(cfg), throttle: newThrottle(cfg.Now), formKey: []byte(rand.Text()),
-		exchanges: make(chan struct{}, maxExchanges),
+		exchanges: make(chan struct{}, maxExchanges), refusals: rate.Sometimes{First: 1, Interval: refusalEvery},
 	}
 	if cfg.GitHub != nil {
 		operators, err := newOperators(cfg.GitHub.Operators, g.sessions.facts, cfg.Log)
