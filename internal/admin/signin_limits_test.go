@@ -72,3 +72,43 @@ func TestSlowQuestionsBlockNoSignIn(t *testing.T) {
 	close(release)
 	all.Wait()
 }
+
+// TestOneBrowserIsOnePerson: a browser that logs in with the token is no longer the person, and one that signs in as a person no longer has
+// the token, also if it does not send that cookie with the answer of GitHub.
+func TestOneBrowserIsOnePerson(t *testing.T) {
+	t.Parallel()
+	p := newPeopled(t, nil)
+	isOperator := func(b *browser) bool {
+		t.Helper()
+		status, _ := b.page("/metrics")
+		return status == http.StatusOK
+	}
+	b, stolen := p.as("rita"), p.browser()
+	stolen.jar[session] = b.jar[session]
+	b.send(http.MethodPost, "/login", url.Values{"token": {"wrong"}}, nil)
+	if status, _ := stolen.page("/status.json"); status != http.StatusOK {
+		t.Errorf("a wrong token ended the session: status %d", status)
+	}
+	b.send(http.MethodPost, "/login", url.Values{"token": {token}}, nil)
+	if b.jar[session] != "" || !isOperator(b) {
+		t.Errorf("after the login with the token: cookies %v", b.jar)
+	}
+	if status, _ := stolen.page("/status.json"); status == http.StatusOK {
+		t.Error("the person's session goes on")
+	}
+	strict := b.jar["errand_admin"] // SameSite=Strict: browsers do not send it when they come from GitHub
+	st := b.start("/status")
+	delete(b.jar, "errand_admin")
+	dropped := false
+	for _, c := range b.callback(url.Values{"code": {"rita-" + st}, "state": {st}}).Cookies() {
+		dropped = dropped || c.Name == "errand_admin" && c.MaxAge < 0
+	}
+	if !dropped || isOperator(b) {
+		t.Errorf("the sign-in does not take the cookie of the token: %v", b.jar)
+	}
+	other := p.browser()
+	other.jar["errand_admin"] = strict
+	if !isOperator(other) {
+		t.Error("the sign-in ended the sessions of other operators")
+	}
+}

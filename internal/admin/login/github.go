@@ -197,8 +197,20 @@ func (g *Guard) exchange(w http.ResponseWriter, r *http.Request, f flow, code st
 	if old, err := r.Cookie(g.personCookie()); err == nil {
 		g.people.end(old.Value) // a new session never continues an old one
 	}
+	g.setCookie(w, r, "", -1) // the token's cookie would outrank the person's; browsers do not send it here
 	g.setPersonCookie(w, g.personCookie(), cookie, int(cookieLife.Seconds()))
 	http.Redirect(w, r, safeNext(f.next), http.StatusSeeOther)
+}
+
+// endPerson ends the person's session of this browser, if it has one, and takes its cookie.
+func (g *Guard) endPerson(w http.ResponseWriter, r *http.Request) {
+	if g.people == nil {
+		return
+	}
+	if c, err := r.Cookie(g.personCookie()); err == nil {
+		g.people.end(c.Value)
+		g.setPersonCookie(w, g.personCookie(), "", -1)
+	}
 }
 
 // errBusy means that no slot for another exchange is free.

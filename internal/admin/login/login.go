@@ -294,6 +294,7 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 		g.cfg.Fail(w, r, fmt.Errorf("begin a session: %w", err))
 		return
 	}
+	g.endPerson(w, r)
 	g.setCookie(w, r, value, int(cookieLife.Seconds()))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
@@ -335,12 +336,7 @@ func (g *Guard) endSessions(w http.ResponseWriter, r *http.Request) bool {
 // forget ends the browser's own session, takes its cookies, and shows the login.
 func (g *Guard) forget(w http.ResponseWriter, r *http.Request) {
 	g.setCookie(w, r, "", -1)
-	if g.people != nil {
-		if c, err := r.Cookie(g.personCookie()); err == nil {
-			g.people.end(c.Value)
-			g.setPersonCookie(w, g.personCookie(), "", -1)
-		}
-	}
+	g.endPerson(w, r)
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
