@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,20 @@ type peopled struct {
 	pages  *admin.Pages
 	acted  []string
 	base   admin.Config // for another errand with the same store
+	broken atomic.Bool  // nothing can be stored about sessions
+}
+
+// brittle is a store that may be unable to write.
+type brittle struct {
+	login.Facts
+	broken *atomic.Bool
+}
+
+func (b *brittle) SetFact(ctx context.Context, name string, value []byte) error {
+	if b.broken.Load() {
+		return errBroken
+	}
+	return b.Facts.SetFact(ctx, name, value)
 }
 
 func newPeopled(t *testing.T, change func(*admin.Config)) *peopled {
@@ -149,6 +164,7 @@ func newPeopled(t *testing.T, change func(*admin.Config)) *peopled {
 			a.Result = "done"
 			return a, nil
 		}
+		c.Facts = &brittle{Facts: c.Facts, broken: &p.broken}
 		if change != nil {
 			change(c)
 		}

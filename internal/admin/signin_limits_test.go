@@ -112,3 +112,31 @@ func TestOneBrowserIsOnePerson(t *testing.T) {
 		t.Error("the sign-in ended the sessions of other operators")
 	}
 }
+
+// TestEverybodyIsLoggedOut: people are logged out also if the store fails, and a sign-in that is under way does not survive.
+func TestEverybodyIsLoggedOut(t *testing.T) {
+	t.Parallel()
+	p := newPeopled(t, nil)
+	logAllOut := func() int {
+		resp := do(t, http.MethodPost, p.url+"/logout/all", "", map[string]string{"Authorization": "Bearer " + token})
+		_ = resp.Body.Close()
+		return resp.StatusCode
+	}
+	rita := p.as("rita")
+	p.broken.Store(true)
+	if status := logAllOut(); status != http.StatusInternalServerError {
+		t.Errorf("with a broken store: status %d", status)
+	}
+	p.broken.Store(false)
+	if status, _ := rita.page("/status.json"); status == http.StatusOK {
+		t.Error("the session goes on although everybody was logged out")
+	}
+	p.hub.do(func() { p.hub.checking = func() { logAllOut() } })
+	b := p.browser()
+	st := b.start("/status")
+	if resp := b.callback(url.Values{"code": {"wes-" + st}, "state": {st}}); resp.StatusCode != http.StatusBadGateway || b.jar[session] != "" {
+		t.Errorf("a sign-in under way: status %d, cookies %v", resp.StatusCode, b.jar)
+	}
+	p.hub.do(func() { p.hub.checking = nil })
+	p.as("wes")
+}

@@ -313,12 +313,12 @@ func (g *Guard) logoutAll(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "errand: only operators can log everybody out", http.StatusForbidden)
 		return
 	}
-	if !g.endSessions(w, r) {
-		return
-	}
 	n := 0
 	if g.people != nil {
-		n = g.people.endAll()
+		n = g.people.endAll() // first, because it cannot fail
+	}
+	if !g.endSessions(w, r) {
+		return
 	}
 	g.cfg.Log.Info().Str("operator", NameOf(r)).Int("people", n).Msg("an operator logged everybody out")
 	g.forget(w, r)

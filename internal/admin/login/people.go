@@ -67,11 +67,16 @@ type people struct {
 
 	mu       sync.Mutex
 	sessions map[[sha256.Size]byte]*personSession
+	ends     int // how often everybody was logged out
 }
 
-// begin starts a session and returns its cookie. It asks GitHub, so that no session exists without an account.
+// begin starts a session and returns its cookie. It asks GitHub, so that no session exists without an account. If everybody is logged
+// out meanwhile, it returns errSignedOut.
 func (p *people) begin(ctx context.Context, a Account) (cookie string, err error) {
 	s := &personSession{account: a, begun: p.now(), expires: a.Expires()}
+	p.mu.Lock()
+	ends := p.ends
+	p.mu.Unlock()
 	now, err := p.ask(ctx, s)
 	if err != nil {
 		return "", err
@@ -80,6 +85,9 @@ func (p *people) begin(ctx context.Context, a Account) (cookie string, err error
 	cookie = rand.Text() + rand.Text()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ends != ends {
+		return "", errSignedOut
+	}
 	p.makeRoom(s.id)
 	p.sessions[sha256.Sum256([]byte(cookie))] = s
 	return cookie, nil
@@ -126,12 +134,13 @@ func (p *people) end(cookie string) {
 	delete(p.sessions, sha256.Sum256([]byte(cookie)))
 }
 
-// endAll ends all sessions and returns their number.
+// endAll ends all sessions, and sign-ins under way, and returns the number of sessions.
 func (p *people) endAll() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := len(p.sessions)
 	clear(p.sessions)
+	p.ends++
 	return n
 }
 
