@@ -28,6 +28,8 @@ func TestSignInNeeds(t *testing.T) {
 		"an ID of 0":              {on("  operators: ['ada:0']\n" + public), "admin.operators[0]"},
 		"an ID without a login":   {on("  operators: [':7']\n" + public), "admin.operators[0]"},
 		"a team":                  {on("  operators: [acme/core]\n" + public), "admin.operators[0]"},
+		"an operator twice":       {on("  operators: [ada, bo, Ada]\n" + public), `admin.operators[2]: "Ada": this login is listed twice`},
+		"two IDs for a login":     {on("  operators: ['ada:7', 'ADA:8']\n" + public), "admin.operators[1]"},
 		"a list of huge logins":   {on("  operators: [" + strings.Repeat("a", 5000) + "]\n" + public), "admin.operators[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,8 +73,13 @@ func (c Config) problems() report {
 
 // signInProblems checks that people can sign in with GitHub, if they may.
 func (c Config) signInProblems(r *report) {
+	listed := map[string]bool{}
 	for i, o := range c.Admin.Operators {
-		r.unless(operator.MatchString(o), fmt.Sprintf("admin.operators[%d]", i), "%q: write a login on GitHub, or LOGIN:ID", cut(o))
+		key := fmt.Sprintf("admin.operators[%d]", i)
+		r.unless(operator.MatchString(o), key, "%q: write a login on GitHub, or LOGIN:ID", cut(o))
+		login, _, _ := strings.Cut(strings.ToLower(o), ":")
+		r.unless(!listed[login], key, "%q: this login is listed twice; keep one entry", cut(o))
+		listed[login] = true
 	}
 	r.unless(c.Admin.SignIn || len(c.Admin.Operators) == 0, "admin.operators", "they cannot sign in without admin.sign_in: true")
 	if !c.Admin.SignIn {
