@@ -210,7 +210,7 @@ func (a *Account) Repositories(ctx context.Context) (list map[int64]state.Permis
 	list, complete = map[int64]state.Permission{}, resp.NextPage == 0
 	pages := 0
 	for _, in := range installed {
-		if in.SuspendedAt != nil {
+		if in == nil || in.SuspendedAt != nil {
 			continue
 		}
 		for page := 1; page != 0; {
@@ -223,6 +223,9 @@ func (a *Account) Repositories(ctx context.Context) (list map[int64]state.Permis
 			}
 			if err != nil {
 				return nil, false, failed("list the repositories", resp, err)
+			}
+			if repos == nil {
+				return nil, false, errors.New("list the repositories: GitHub's answer contains no list")
 			}
 			for _, r := range repos.Repositories {
 				if p := permissionOf(r); p != state.PermissionNone {
@@ -238,7 +241,7 @@ func (a *Account) Repositories(ctx context.Context) (list map[int64]state.Permis
 func permissionOf(r *github.Repository) state.Permission {
 	p := r.GetPermissions()
 	switch {
-	case r.GetID() <= 0:
+	case r.GetID() <= 0: // also for an empty entry
 		return state.PermissionNone
 	case p["admin"]:
 		return state.PermissionAdmin

@@ -234,6 +234,8 @@ func TestLyingGitHub(t *testing.T) {
 		"a list that is none":     {installs: `{"installations":"ghu_secret"}`},
 		"no installations":        {installs: `403|ghu_secret`},
 		"broken repositories":     {repos: `{"repositories":[{"id":"ghu_secret"}]}`},
+		"a null token":            {token: `null`},
+		"a null account":          {user: `null`},
 		"endless repositories":    {repos: `{"repositories":[` + strings.Repeat(`{"id":1},`, 1<<20)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,6 +272,40 @@ func TestLyingGitHub(t *testing.T) {
 			}
 			if err == nil || strings.Contains(err.Error(), "ghu_secret") || strings.Contains(err.Error(), "shh") || strings.Contains(err.Error(), "code=") {
 				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}
+
+// TestNullsInLists: an empty entry of a list is no repository, and takes nothing down.
+func TestNullsInLists(t *testing.T) {
+	t.Parallel()
+	const installs, repos = "/api/v3/user/installations", "/api/v3/user/installations/1/repositories"
+	for name, l := range map[string]lying{
+		"installations":          {installs: `null`},
+		"a list":                 {installs: `{"installations":null}`},
+		"an installation":        {installs: `{"installations":[null]}`},
+		"repositories":           {repos: `null`},
+		"a list of repositories": {repos: `{"repositories":null}`},
+		"a repository":           {repos: `{"repositories":[null]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(l)
+			t.Cleanup(srv.Close)
+			c, err := oauth.New(oauth.Config{
+				ClientID: func(context.Context) (string, error) { return "Iv1", nil }, ClientSecret: "shh", WebURL: srv.URL + "/", APIURL: srv.URL + "/api/v3/",
+				RedirectURL: callback, Now: time.Now,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := c.SignIn(t.Context(), "code", verifier)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if list, _, err := a.Repositories(t.Context()); len(list) > 0 {
+				t.Errorf("got repositories %v (%v)", list, err)
 			}
 		})
 	}
