@@ -1,10 +1,12 @@
 package admin_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -171,5 +173,42 @@ func TestNumbersCountOnlyVisibleTasks(t *testing.T) {
 		if person != "olga" && strings.Contains(text, "vault") {
 			t.Errorf("%s sees the vault: %s", person, text)
 		}
+	}
+}
+
+// TestLimitsAreForOperators: people learn that a task waits for money or a VM, and not what all tasks together cost and may cost.
+func TestLimitsAreForOperators(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		wait   state.Waiting
+		hidden bool
+	}{
+		"money": {state.Waiting{Kind: state.WaitMoney, Detail: "today's cap of $4321 for all tasks together is reached"}, true},
+		"VMs":   {state.Waiting{Kind: state.WaitVM, Detail: "4321 of 4321 VMs are in use"}, true},
+		"limit": {state.Waiting{Kind: state.WaitLimit, Detail: "VMs and images have cost 4321 EUR today; the limit is 4321 EUR"}, true},
+		"other": {state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by #4321"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := sample()
+			task := m.tasks[0]
+			c.wait.Since, c.wait.Until = noon, noon.Add(time.Hour)
+			task.Waiting, task.Phase = &c.wait, state.PhaseImplementing
+			task.History = append(task.History, state.PhaseChange{Phase: task.Phase, At: noon, Reason: c.wait.Detail})
+			p := newPeopled(t, func(cfg *admin.Config) { cfg.Store = m })
+			page := fmt.Sprintf("/tasks/acme/shop/%d", task.Key.Issue)
+			for _, person := range []string{"olga", "wes", "rita"} {
+				b := p.as(person)
+				for _, path := range []string{"/status", "/status.json", page, page + "/task.json"} {
+					status, text := b.page(path)
+					text = content(text)
+					kind := strings.HasSuffix(path, ".json") && !strings.Contains(text, `"kind": "`+string(c.wait.Kind)+`"`)
+					history := name == "VMs" && !strings.HasPrefix(path, "/status") // its reason is not one of history
+					if shows := strings.Contains(text, "4321"); status != http.StatusOK || kind || !history && shows == (c.hidden && person != "olga") {
+						t.Errorf("%s shows %s the detail: %v, status %d", path, person, shows, status)
+					}
+				}
+			}
+		})
 	}
 }

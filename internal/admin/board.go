@@ -163,10 +163,12 @@ func (p *pages) readTasks(ctx context.Context, b *board, viewer login.Viewer) er
 		if !viewer.MayRead(d.key.Repo) {
 			continue
 		}
-		b.Tasks = append(b.Tasks, d.card)
-		if !viewer.Operator() {
-			counts[d.card.Phase]++
+		if viewer.Operator() {
+			b.Tasks = append(b.Tasks, d.card)
+			continue
 		}
+		b.Tasks = append(b.Tasks, d.card.withoutLimits())
+		counts[d.card.Phase]++
 	}
 	order := map[state.Phase]int{}
 	for i, phase := range state.Phases() {

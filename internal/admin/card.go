@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -147,6 +148,30 @@ func newCard(t *state.Task) card {
 		c.End = &endingCard{Reason: transcript.Cut(e.Reason).Text, Hint: transcript.Cut(e.Hint).Text, Class: e.Class}
 	}
 	return c
+}
+
+// limitsOfAll matches sentences of errand with the spending or the limits of all tasks together.
+var limitsOfAll = regexp.MustCompile(`all tasks together|\bVMs and images have cost\b`)
+
+// withoutLimits returns a sentence for people who are not operators, which is empty if it names the limits of all tasks together.
+func withoutLimits(s string) string {
+	if limitsOfAll.MatchString(s) {
+		return ""
+	}
+	return s
+}
+
+// withoutLimits returns the card for people who are not operators.
+func (c *card) withoutLimits() *card {
+	if c.Waiting == nil {
+		return c
+	}
+	less, wait := *c, *c.Waiting
+	if less.Waiting = &wait; wait.Kind == state.WaitMoney || wait.Kind == state.WaitVM {
+		wait.Detail = "" // its kind says enough
+	}
+	wait.Detail = withoutLimits(wait.Detail)
+	return &less
 }
 
 func known(t time.Time) *time.Time {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/state"
@@ -109,6 +110,9 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request) {
 	tone := runTone(&run)
 	verdict, message := run.Verdict()
 	run.Status, run.Message = state.RunStatus(verdict), message // as the page shows it
+	if !login.ViewerOf(r).Operator() && run.Status == state.StatusBudget {
+		run.Message = withoutLimits(message)
+	}
 	v := &runView{Card: newCard(t), Run: run, Tone: tone, Known: known, Live: live(t, run), Path: runPath(t, run.Seq)}
 	if f == nil {
 		v.Gone = "Nothing has been written about this run yet."

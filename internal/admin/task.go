@@ -98,6 +98,12 @@ func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 func (p *pages) taskView(ctx context.Context, t *state.Task, viewer login.Viewer) (*taskView, error) {
 	now := p.cfg.Now()
 	v := &taskView{Card: newCard(t), Task: t, History: history(t, now), Plans: plans(t), Steps: steps(t, now)}
+	if !viewer.Operator() {
+		v.Card = *v.Card.withoutLimits()
+		for i := range v.History {
+			v.History[i].Reason = withoutLimits(v.History[i].Reason)
+		}
+	}
 	v.VMs = slices.Clone(t.VMs)
 	if t.VM != nil {
 		v.VMs = append(v.VMs, *t.VM)
@@ -109,6 +115,11 @@ func (p *pages) taskView(ctx context.Context, t *state.Task, viewer login.Viewer
 	slices.Reverse(v.VMs)
 	slices.Reverse(v.Posted)
 	v.Runs = runs(t, now)
+	for i := range v.Runs {
+		if !viewer.Operator() && v.Runs[i].Status == state.StatusBudget {
+			v.Runs[i].Message = withoutLimits(v.Runs[i].Message)
+		}
+	}
 	var err error
 	if v.Jobs, err = p.cfg.Store.Jobs(ctx, t.Key); err != nil {
 		return nil, err
