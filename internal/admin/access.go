@@ -3,11 +3,14 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/state"
@@ -106,6 +109,66 @@ func (p *permit) holds() bool {
 	p.checked = time.Now()
 	v, ok := login.Again(p.request)
 	return ok && v.MayRead(p.repo)
+}
+
+// Limits for one person who is not an operator.
+const (
+	actBurst    = 10              // commands at once
+	actPause    = 6 * time.Second // time for one more command
+	ownStreams  = 8               // concurrent live logs
+	maxLimiters = 1000            // people whose commands are remembered, besides those who gave some just now
+)
+
+// shares limits how much of errand one person takes, by the ID of the account.
+type shares struct {
+	mu      sync.Mutex
+	acts    map[int64]*rate.Limiter
+	streams map[int64]int
+}
+
+func newShares() *shares { return &shares{acts: map[int64]*rate.Limiter{}, streams: map[int64]int{}} }
+
+// act counts a command, and returns how long the person has to wait if there were too many.
+func (s *shares) act(v login.Viewer, now time.Time) time.Duration {
+	who, ok := v.Person()
+	if !ok || v.Operator() {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.acts) >= maxLimiters {
+		maps.DeleteFunc(s.acts, func(_ int64, l *rate.Limiter) bool { return l.TokensAt(now) >= actBurst })
+	}
+	l := s.acts[who.ID]
+	if l == nil {
+		l = rate.NewLimiter(rate.Every(actPause), actBurst)
+		s.acts[who.ID] = l
+	}
+	if l.AllowN(now, 1) {
+		return 0
+	}
+	return time.Duration((1 - l.TokensAt(now)) * float64(actPause))
+}
+
+// openStream counts a live log of a person and returns what ends it, or nil if the person has too many.
+func (s *shares) openStream(v login.Viewer) (end func()) {
+	who, ok := v.Person()
+	if !ok || v.Operator() {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streams[who.ID] >= ownStreams {
+		return nil
+	}
+	s.streams[who.ID]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.streams[who.ID]--; s.streams[who.ID] == 0 {
+			delete(s.streams, who.ID)
+		}
+	}
 }
 
 // Missing is a permission or event that an installation of the App does not grant.

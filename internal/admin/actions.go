@@ -98,7 +98,8 @@ type UnchangedError struct{ Err error }
 func (e UnchangedError) Error() string { return e.Err.Error() }
 func (e UnchangedError) Unwrap() error { return e.Err }
 
-// act gives a command to a task. Programs get one line of text: 200 if it was carried out, 409 with the reason if it was refused, 502
+// act gives a command to a task. Programs get one line of text: 200 if it was carried out, 409 with the reason if it was refused, 429
+// if the person gave too many, 502
 // if GitHub could not be asked, 500 if it is unknown whether it was carried out. Browsers return to the task's page, which shows the result.
 func (p *pages) act(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), actTime)
@@ -118,12 +119,18 @@ func (p *pages) act(w http.ResponseWriter, r *http.Request) {
 		p.problem(w, r, http.StatusBadRequest, "The command was not carried out: "+err.Error()+".")
 		return
 	}
+	viewer := login.ViewerOf(r)
+	if wait := p.shares.act(viewer, p.cfg.Now()); wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())+1))
+		p.problem(w, r, http.StatusTooManyRequests, "The command was not carried out: you gave many within a short time. Try again in a few seconds.")
+		return
+	}
 	t := taskOf(r)
 	done := p.entry(r)
 	done.Subject, done.Command = fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), command.Format(order)
 	var by state.Person // zero for operators, also for those who signed in
-	if v := login.ViewerOf(r); !v.Operator() {
-		by, _ = v.Person()
+	if !viewer.Operator() {
+		by, _ = viewer.Person()
 	}
 	done, err = p.cfg.Act(ctx, t, by, order, done)
 	p.answer(w, r, done, err, taskPath(t)+"#actions")

@@ -122,6 +122,7 @@ type pages struct {
 	openTasks  *openTasks
 	streams    chan struct{} // one slot per live log
 	examining  chan struct{} // a slot for one report of the doctor
+	shares     *shares
 }
 
 // Pages is the handler of all pages.
@@ -166,6 +167,7 @@ func New(cfg Config) (*Pages, error) {
 		openTasks:  openTasks,
 		streams:    make(chan struct{}, maxStreams),
 		examining:  make(chan struct{}, 1),
+		shares:     newShares(),
 	}
 	metrics := cfg.Metrics.handler(&collector{
 		store:      cfg.Store,

@@ -140,3 +140,40 @@ func TestEverybodyIsLoggedOut(t *testing.T) {
 	p.hub.do(func() { p.hub.checking = nil })
 	p.as("wes")
 }
+
+// TestCommandsOfOnePersonAreLimited: who presses buttons all the time is told to wait, and neither other people nor operators are.
+func TestCommandsOfOnePersonAreLimited(t *testing.T) {
+	t.Parallel()
+	p := newPeopled(t, nil)
+	p.hub.do(func() { p.hub.repos[4] = p.hub.repos[2] })
+	p.vault()
+	press := func(b *browser) *http.Response {
+		return b.send(http.MethodPost, "/tasks/acme/shop/1/actions/stop", url.Values{"form": {b.formToken()}}, nil)
+	}
+	wes, otto, olga := p.as("wes"), p.as("otto"), p.as("olga")
+	for n := range 10 {
+		if resp := press(wes); resp.StatusCode != http.StatusSeeOther {
+			t.Fatalf("command %d: status %d", n+1, resp.StatusCode)
+		}
+	}
+	for _, b := range []*browser{wes, p.as("wes")} { // another browser does not help
+		if resp := press(b); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("the eleventh command: status %d", resp.StatusCode)
+		}
+	}
+	if len(p.acted) != 10 {
+		t.Errorf("%d commands were carried out", len(p.acted))
+	}
+	if resp := press(otto); resp.StatusCode != http.StatusSeeOther {
+		t.Errorf("another person: status %d", resp.StatusCode)
+	}
+	for range 12 {
+		if resp := press(olga); resp.StatusCode != http.StatusSeeOther {
+			t.Fatalf("an operator: status %d", resp.StatusCode)
+		}
+	}
+	p.advance(7 * time.Second)
+	if first, second := press(wes).StatusCode, press(wes).StatusCode; first != http.StatusSeeOther || second != http.StatusTooManyRequests {
+		t.Errorf("after a pause: status %d, then %d", first, second)
+	}
+}
