@@ -13,6 +13,7 @@ import (
 
 	"github.com/tmaxmax/go-sse"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/admin/transcript"
 	"github.com/errand-bot/errand/state"
 )
@@ -53,6 +54,13 @@ func (p *pages) events(w http.ResponseWriter, r *http.Request) {
 	if f != nil {
 		defer func() { _ = f.Close() }()
 	}
+	endStream := p.shares.openStream(login.ViewerOf(r))
+	if endStream == nil {
+		w.Header().Set("Retry-After", "30")
+		p.problem(w, r, http.StatusTooManyRequests, "You have too many live logs open. Close a page with one, or reload this page instead.")
+		return
+	}
+	defer endStream()
 	select {
 	case p.streams <- struct{}{}:
 		defer func() { <-p.streams }()

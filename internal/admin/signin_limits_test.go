@@ -177,3 +177,41 @@ func TestCommandsOfOnePersonAreLimited(t *testing.T) {
 		t.Errorf("after a pause: status %d, then %d", first, second)
 	}
 }
+
+// TestLiveLogsOfOnePersonAreLimited: one person cannot take the live logs of everybody.
+func TestLiveLogsOfOnePersonAreLimited(t *testing.T) {
+	t.Parallel()
+	p := newPeopled(t, nil)
+	p.vault()
+	rita, wes, olga := p.as("rita"), p.as("wes"), p.as("olga")
+	var first *http.Response
+	for n := range 8 {
+		resp := rita.get(eventsPath)
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("live log %d: status %d", n+1, resp.StatusCode)
+		}
+		if first == nil {
+			first = resp
+		}
+	}
+	for _, b := range []*browser{rita, p.as("rita")} { // another browser does not help
+		if resp := b.get(eventsPath); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+			t.Errorf("the ninth live log: status %d", resp.StatusCode)
+		}
+	}
+	for range 9 {
+		if resp := olga.get(eventsPath); resp.StatusCode != http.StatusOK {
+			t.Fatalf("an operator: status %d", resp.StatusCode)
+		}
+	}
+	if resp := wes.get(eventsPath); resp.StatusCode != http.StatusOK {
+		t.Errorf("another person: status %d", resp.StatusCode)
+	}
+	_ = first.Body.Close()
+	for range 200 { // the server notices the disconnect
+		if resp := rita.get(eventsPath); resp.StatusCode == http.StatusOK {
+			return
+		}
+	}
+	t.Error("a closed live log counts")
+}
