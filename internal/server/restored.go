@@ -169,7 +169,7 @@ func (s *Server) vmDifferences(ctx context.Context, check string) (list []doctor
 		if names[v.Name] = true; !known[v.Name] {
 			list = append(list, doctor.Finding{
 				Check: check, Status: doctor.Warning, Found: fmt.Sprintf("The VM %s (%s) carries this deployment's label, and the backup does not know it.", v.Name, v.ID),
-				Meaning: "It may have work of a task. errand never deletes it, but it costs money.",
+				Meaning: "It may have work of a task, and it costs money. errand deletes it when it is seven days old.",
 				Fix:     "Once you do not need it: stop errand, and `errand reap --all --dry-run` and `errand reap --all`, or delete it at the provider.",
 			})
 		}
