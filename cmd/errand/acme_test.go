@@ -277,7 +277,7 @@ func TestHeavyCertificate(t *testing.T) {
 	p.stop(t)
 }
 
-// TestDoctorWithoutCertificate: while errand has no certificate, doctor cannot ask it, and says what is missing instead of advising a
+// TestDoctorWithoutCertificate: while errand has no certificate, doctor cannot ask it, and reports the missing certificate instead of advising a
 // restart, which would cost another attempt.
 func TestDoctorWithoutCertificate(t *testing.T) {
 	t.Parallel()

@@ -77,7 +77,7 @@ func describeBackup(c backup.Contents) string {
 	return fmt.Sprintf("the store and %s, %s uncompressed", words.Many(c.Files-1, "file"), words.Bytes(c.Bytes))
 }
 
-// receiveBackup writes the archive that the running errand makes. Whether it is complete has to be verified.
+// receiveBackup writes the archive that the running errand makes. The caller verifies that it is complete.
 func receiveBackup(ctx context.Context, cfg config.Config, to io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

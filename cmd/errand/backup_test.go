@@ -56,7 +56,7 @@ func TestBackupAndRestore(t *testing.T) {
 	c.wants(exitFailed, "was interrupted", "reap", "--dry-run")
 }
 
-// TestBackupIsCut: whatever goes wrong on the way, no file remains, and the error says so.
+// TestBackupIsCut: after any failure no file remains, and the error gives the reason.
 func TestBackupIsCut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

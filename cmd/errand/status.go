@@ -97,7 +97,7 @@ type board struct {
 	Trouble        []json.RawMessage `json:"model_trouble"`
 }
 
-// narrow is the width of a terminal, in characters, below which the tasks have what they wait for instead of the next step.
+// narrow is the width of a terminal, in characters, below which the reason for the wait of each task is shown instead of the next step.
 const narrow = 110
 
 // text returns the board for people, for a terminal with so many columns, or 0 for any width. Texts of issues are cleaned, so that they

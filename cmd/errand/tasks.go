@@ -191,7 +191,7 @@ func newTable(s *strings.Builder, head ...string) *table {
 	return &table{out: tabwriter.NewWriter(s, 0, 0, 2, ' ', 0), head: head}
 }
 
-// row adds a row. Cells are printed on one line, whatever they contain.
+// row adds a row. A cell is printed on one line, even if it contains line breaks.
 func (t *table) row(cells ...string) {
 	if t.rows == 0 && len(t.head) > 0 {
 		_, _ = fmt.Fprintln(t.out, strings.Join(t.head, "\t")) // a strings.Builder has no errors
