@@ -64,14 +64,8 @@ published: ## GitHub's published API descriptions, by npm, into .cache/published
 	npm ci --prefix .cache/published --ignore-scripts --no-audit --no-fund && exit 0; rm -rf .cache/published; \
 	echo "npm cannot install GitHub's published API descriptions: the simulator is not compared with it"; test -z "$$ERRAND_REQUIRE_NPM"
 
-# Their own installation scripts are not run: they would only put the programs elsewhere.
 clis: ## the real agent programs, by npm, into .cache/clis/bin (900 MB; Gemini CLI needs Node.js 20; ERRAND_REQUIRE_NPM=1 makes their absence an error)
-	@cmp -s e2e/realcli/package-lock.json .cache/clis/bin/package-lock.json && exit 0; rm -rf .cache/clis; \
-	mkdir -p .cache/clis/bin && cp e2e/realcli/package.json e2e/realcli/package-lock.json .cache/clis && \
-	npm ci --prefix .cache/clis --ignore-scripts --no-audit --no-fund && cd .cache/clis/bin && \
-	ln -s ../node_modules/@anthropic-ai/claude-code-*64/claude claude && ln -s ../node_modules/@openai/codex-*64/vendor/*/bin/codex codex && \
-	ln -s ../node_modules/@google/gemini-cli/bundle/gemini.js gemini && \
-	./claude --version && ./codex --version && ./gemini --version && cp ../package-lock.json . && exit 0; rm -rf "$(CURDIR)/.cache/clis"; \
+	@$(GO) run ./internal/tools/clis .cache/clis && exit 0; rm -rf .cache/clis; \
 	echo "npm cannot install the real agent programs: the tests that need them are skipped"; test -z "$$ERRAND_REQUIRE_NPM"
 
 probot: ## Probot, which webhooks are compared with, by npm, into .cache/probot (90 MB; without it the comparison is left out)

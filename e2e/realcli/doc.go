@@ -1,4 +1,4 @@
-// Package realcli runs complete tasks with the real agent programs, in the versions of package.json: a real
+// Package realcli runs complete tasks with the real agent programs, in the versions of internal/agent/programs: a real
 // server, runner and tether, a simulated GitHub, and a scripted model behind the gateway. It needs no
 // account and calls no external service. The agents run in sandboxes without a network, and confirm
 // that themselves.

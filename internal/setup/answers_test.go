@@ -186,7 +186,7 @@ func TestTerminal(t *testing.T) {
 		"127.0.0.1:1", "-", "", // listen, trusted_proxies, data
 		"-", "worker", // label, assignee
 		"", "", "", "wrong-key", "model-key-for-tests", // agent, model_url, model_auth, model_key
-		"", "", "errand 2", "acme", // vms, app, app_name, organization
+		"", "present", "", "errand 2", "acme", // vms, agent_program, app, app_name, organization
 		"", "", // user, unit
 	}, "\n") + "\n")
 	if err := o.run(); err != nil {
@@ -225,7 +225,7 @@ func TestInvalidEarlierAnswer(t *testing.T) {
 		t.Errorf("without a terminal: %v", err)
 	}
 	o.env.Interactive, o.env.In = true, strings.NewReader(strings.Repeat("\n", 100)) // defaults
-	o.opts.Skip = []string{"installation", "webhook", "repositories", "service"}
+	o.opts.Skip = []string{"program", "installation", "webhook", "repositories", "service"}
 	if err := o.run(); err != nil {
 		t.Errorf("in a terminal: %v", err)
 	}

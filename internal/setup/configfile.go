@@ -13,6 +13,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/errand-bot/errand/internal/agent/programs"
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/durable"
@@ -45,6 +46,12 @@ func (r *run) draft() ([]byte, error) {
 	if r.progress.App != nil {
 		app = *r.progress.App
 	}
+	programsDir, script := "", ""
+	if r.installsProgram() {
+		programsDir = r.path(programsName)
+	} else if q := questionOf("agent_program"); q.applies(r) && r.answer(q.Key) == install {
+		script = "    " + strings.ReplaceAll(strings.TrimSpace(programs.Script(r.answer("agent"))), "\n", "\n    ")
+	}
 	_, noSecret := os.Stat(r.path("client-secret"))
 	var b bytes.Buffer
 	err := template.Must(template.New("config").Funcs(template.FuncMap{"yaml": quoted, "file": func(name string) (string, error) {
@@ -54,6 +61,7 @@ func (r *run) draft() ([]byte, error) {
 		"GitHub": strings.TrimSuffix(r.answer("github"), "/"), "App": app, "Label": r.answer("label"), "Assignee": r.answer("assignee"),
 		"Agent": r.answer("agent"), "ModelName": registry.APIOf(r.answer("agent")), "ModelURL": strings.TrimSuffix(r.answer("model_url"), "/"),
 		"CanSignIn": noSecret == nil && r.publicURL() != "", "Subscription": r.subscribed(), "VMs": r.answer("vms"), "Hetzner": config.ProviderHetzner,
+		"Programs": programsDir, "Bin": programs.Bin(r.path(programsName)), "Script": script,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write the text of the configuration: %w", err)

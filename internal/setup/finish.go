@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/errand-bot/errand/internal/durable"
 )
@@ -60,13 +61,24 @@ func Unit(userName, program, configFile, listen string) (string, error) {
 	return b.String(), err
 }
 
-// prepareService chooses the user that runs errand, and writes the systemd unit or prints it. It
-// never replaces another unit, unless the setup was started with --force.
-func (r *run) prepareService(ctx context.Context) error {
+// chooseUser chooses the user that runs errand.
+func (r *run) chooseUser(ctx context.Context) error {
+	if r.chosen {
+		return nil
+	}
 	if err := r.askAll(ctx, "user"); err != nil {
 		return err
 	}
 	r.chosen = true
+	return nil
+}
+
+// prepareService prints the systemd unit, or writes it and starts it. It
+// never replaces another unit, unless the setup was started with --force.
+func (r *run) prepareService(ctx context.Context) error {
+	if err := r.chooseUser(ctx); err != nil {
+		return err
+	}
 	for _, home := range []string{"/home/", "/root/", "/tmp/"} {
 		if strings.HasPrefix(r.Program, home) {
 			r.say("A service may not be able to start %s: copy errand's programs to a folder such as /opt/errand/bin, and run setup from there.\n", r.Program)
@@ -84,30 +96,82 @@ func (r *run) prepareService(ctx context.Context) error {
 		r.say("A systemd unit for this installation (%s):\n\n%s\n", r.UnitPath, text)
 		return nil
 	}
+	isNew, err := r.writeUnit(text)
+	switch {
+	case err != nil:
+		return err
+	case how == "start":
+		return r.startService(ctx, isNew)
+	case isNew:
+		r.say("Enable it: systemctl daemon-reload && systemctl enable --now %s\n", r.serviceName())
+	}
+	return nil
+}
+
+// serviceName is the name by which systemctl knows the unit.
+func (r *run) serviceName() string { return strings.TrimSuffix(filepath.Base(r.UnitPath), ".service") }
+
+// writeUnit writes the systemd unit, and reports whether it is new.
+func (r *run) writeUnit(text string) (isNew bool, err error) {
 	old, err := os.ReadFile(r.UnitPath)
 	switch {
 	case err == nil && string(old) == text:
 		r.say("%s is up to date.\n", r.UnitPath)
-		return nil
+		return false, nil
 	case err == nil && !r.opts.Force:
-		return fmt.Errorf("%s exists and differs: move it away, replace it with --force, or choose `unit: print`", r.UnitPath)
+		return false, fmt.Errorf("%s exists and differs: move it away, replace it with --force, or choose `unit: print`", r.UnitPath)
 	case err == nil:
 		if err := r.keepOld(r.UnitPath, 0o644); err != nil {
-			return err
+			return false, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("read the systemd unit: %w", err)
+		return false, fmt.Errorf("read the systemd unit: %w", err)
 	}
 	if err := durable.WriteFile(r.UnitPath, []byte(text), 0o644); err != nil {
-		return fmt.Errorf("%w; run errand setup as root, or choose `unit: print`", err)
+		return false, fmt.Errorf("%w; run errand setup as root, or choose `unit: print`", err)
 	}
-	r.say("Wrote %s. Enable it: systemctl daemon-reload && systemctl enable --now %s\n",
-		r.UnitPath, strings.TrimSuffix(filepath.Base(r.UnitPath), ".service"))
+	r.say("Wrote %s.\n", r.UnitPath)
+	return true, nil
+}
+
+// startWait is how long a service may take until it answers.
+const startWait = time.Minute
+
+// startService has systemd start errand, now and whenever the host starts, and waits until it answers. A service that answers is
+// started again only for a new unit or configuration.
+func (r *run) startService(ctx context.Context, isNew bool) error {
+	name := r.serviceName()
+	if !isNew && !r.opts.Force && r.serving(ctx) {
+		r.started = true
+		r.say("errand runs.\n")
+		return nil
+	}
+	if err := r.handOver(); err != nil { // errand could not read its files
+		return err
+	}
+	for _, args := range [][]string{{"daemon-reload"}, {"enable", name}, {"restart", name}} {
+		if err := r.Systemctl(ctx, args...); err != nil {
+			return fmt.Errorf("%w\n`journalctl -u %s -n 50` shows what errand said. Correct that, and run `systemctl restart %[2]s` as root", err, name)
+		}
+	}
+	wait, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for !r.serving(wait) {
+		if err := pause(wait, r.Poll); err != nil {
+			return errors.Join(ctx.Err(), fmt.Errorf("errand was started, but does not answer at %s: `journalctl -u %s -n 50` shows why. "+
+				"Correct that, and run `systemctl restart %[2]s` as root", r.cfg.Listen, name))
+		}
+	}
+	r.started = true
+	r.say("errand runs, and starts with this host.\n")
 	return nil
 }
 
 // check runs the checks of `errand doctor`. Until errand runs, webhooks cannot arrive, so that is no failure of the setup.
 func (r *run) check(ctx context.Context) error {
+	if err := r.chooseUser(ctx); err != nil {
+		return err
+	}
 	report, failed, err := r.Doctor(ctx, r.configFile())
 	if err != nil {
 		return err

@@ -110,8 +110,11 @@ func (r *run) askVMs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return r.storeSecret(questionOf("hetzner_token").file, token)
+		if err := r.storeSecret(questionOf("hetzner_token").file, token); err != nil {
+			return err
+		}
+	} else {
+		r.say("Sandboxes need the agent's program and bubblewrap on this host, which is checked at the end.\n")
 	}
-	r.say("Sandboxes need the agent's program and bubblewrap on this host, which is checked at the end.\n")
-	return nil
+	return r.askAll(ctx, "agent_program")
 }

@@ -149,7 +149,8 @@ func (r *run) checkFolders(who *user.User) error {
 func firstForeign(dir, data string, entries []fs.DirEntry) string {
 	for _, e := range entries {
 		isData := e.IsDir() && filepath.Join(dir, e.Name()) == filepath.Clean(data)
-		if !isData && !(e.Type().IsRegular() && isOwn(e.Name())) {
+		isPrograms := e.IsDir() && e.Name() == programsName // it stays root's
+		if !isData && !isPrograms && !(e.Type().IsRegular() && isOwn(e.Name())) {
 			return e.Name()
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/errand-bot/errand/internal/agent/programs"
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge/manifest"
@@ -110,6 +111,9 @@ func Questions() []Question {
 			check: oneOf(config.ProviderNames()...)},
 		{Key: "hetzner_token", Text: "API token of the project in Hetzner Cloud, with read and write permission", Required: true, Secret: true,
 			file: "hetzner-token", when: is("vms", config.ProviderHetzner), check: checkSecret},
+		{Key: "agent_program", Text: "Agent's program: install (the version that errand is tested with, by npm, on this host or on each VM) or present " +
+			"(you have installed it)", Default: "`present`; `install` for VMs, and in a terminal if this host lacks the program",
+			when: is("agent", programs.Names()...), fallback: defaultProgram, check: checkProgram},
 		{Key: "app", Text: "GitHub App: create (in a browser, on a page of this host), code (a code that GitHub gave out) or existing",
 			Default: "create", check: oneOf("create", "code", "existing")},
 		{Key: "app_name", Text: "Name of the App, by which people mention it; no other App on GitHub may have it", Default: "errand",
@@ -126,7 +130,8 @@ func Questions() []Question {
 		{Key: "create_label", Text: "Create the label in the repositories that lack it (yes or no)", Default: "yes", check: oneOf("yes", "no")},
 		{Key: "user", Text: "User of this host that runs errand", Default: "this user; for root the user `errand`, if it exists",
 			fallback: defaultUser, check: checkUser},
-		{Key: "unit", Text: "systemd unit: write (to /etc/systemd/system, as root) or print", Default: "print", check: oneOf("write", "print")},
+		{Key: "unit", Text: "systemd unit: start (write it to /etc/systemd/system and start it, as root), write or print", Default: "print",
+			check: oneOf("start", "write", "print")},
 	}
 }
 

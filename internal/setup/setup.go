@@ -52,6 +52,10 @@ type Env struct {
 	Program     string            // path of the errand program
 	// TryModels asks each configured provider of models whether it accepts its key.
 	TryModels func(context.Context, config.Config) map[string]error
+	// Install installs the program of an agent below a folder.
+	Install func(ctx context.Context, dir, agent string) error
+	// Systemctl runs systemctl with arguments.
+	Systemctl func(ctx context.Context, args ...string) error
 	// Doctor makes the checks of `errand doctor` and returns their report, and the names of the failed ones.
 	Doctor func(ctx context.Context, path string) (report string, failed []string, err error)
 }
@@ -71,19 +75,20 @@ func steps() []step {
 		{"trigger", "How people call errand", (*run).configured, (*run).askTrigger},
 		{"model", "The model", (*run).configured, (*run).askModel},
 		{"vms", "Where agents work", (*run).configured, (*run).askVMs},
+		{"program", "The agent's program", nil, (*run).installProgram},
 		{"app", "The GitHub App", (*run).hasApp, (*run).makeApp},
 		{"config", "The configuration", (*run).configured, (*run).writeConfig},
 		{"installation", "The App's installation", nil, (*run).waitForInstallation},
-		{"webhook", "The webhook", nil, (*run).checkWebhook},
 		{"repositories", "The label and the machine user", nil, (*run).checkRepositories},
-		{"service", "The service", nil, (*run).prepareService},
 		{"checks", "Checks", nil, (*run).check},
+		{"service", "The service", nil, (*run).prepareService},
+		{"webhook", "The webhook", nil, (*run).checkWebhook},
 	}
 }
 
 // skippable are the steps without which a setup is complete.
 func skippable() []string {
-	return []string{"installation", "webhook", "repositories", "service", "checks"}
+	return []string{"program", "installation", "repositories", "checks", "service", "webhook"}
 }
 
 // run is a setup while it runs.
@@ -97,6 +102,7 @@ type run struct {
 	cfg      config.Config // valid if loaded is set
 	loaded   bool
 	chosen   bool // the user that runs errand is known
+	started  bool // the service runs
 }
 
 // lockName is the file that keeps two setups apart.
@@ -205,6 +211,10 @@ func (r *run) all(ctx context.Context) (err error) {
 	r.chosen = false
 	if err := r.handOver(); err != nil {
 		return err
+	}
+	if r.started {
+		r.say("\nThe setup is complete, and errand runs.\n")
+		return nil
 	}
 	r.say("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())
 	return nil

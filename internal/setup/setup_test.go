@@ -115,11 +115,11 @@ func TestSetupCanBeRepeated(t *testing.T) {
 // TestInterruptionLosesNothing interrupts a setup at the beginning of each step, and then runs it again.
 func TestInterruptionLosesNothing(t *testing.T) {
 	t.Parallel()
-	for n := 1; n <= 11; n++ {
+	for n := 1; n <= 12; n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
-			header := "\n[" + strconv.Itoa(n) + "/11]"
+			header := "\n[" + strconv.Itoa(n) + "/12]"
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			o.env.Out = writerFunc(func(p []byte) (int, error) {
@@ -136,7 +136,7 @@ func TestInterruptionLosesNothing(t *testing.T) {
 			if err := o.run(); err != nil {
 				t.Fatalf("%v\n%s", err, o.screen)
 			}
-			if n > 5 && o.github.App().ID != first {
+			if n > 6 && o.github.App().ID != first {
 				t.Error("a second App was created")
 			}
 			if cfg := o.load(); cfg.GitHub.AppID != o.github.App().ID {
@@ -156,7 +156,7 @@ func TestOneSetupAtATime(t *testing.T) {
 	o := newOffice(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := o.start(ctx)
-	o.screen.Await(ctx, regexp.MustCompile(`(\[5/11\])`))
+	o.screen.Await(ctx, regexp.MustCompile(`(\[6/12\])`))
 	if err := <-o.start(ctx); err == nil || !strings.Contains(err.Error(), setup.ErrLocked.Error()) {
 		t.Errorf("the second setup ended with %v", err)
 	}

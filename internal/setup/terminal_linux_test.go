@@ -44,7 +44,7 @@ func TestPastedKeyIsDiscarded(t *testing.T) {
 	o.write("app.pem", key)
 	for k, v := range map[string]string{
 		"webhooks": "push", "tls": "proxy", "trusted_proxies": "127.0.0.1", "label": "errand", "agent": "claude", "model_url": "https://api.anthropic.com",
-		"model_auth": "key", "vms": "local", "app": "existing", "app_id": strconv.FormatInt(o.github.App().ID, 10),
+		"model_auth": "key", "vms": "local", "agent_program": "present", "user": o.answers["user"], "app": "existing", "app_id": strconv.FormatInt(o.github.App().ID, 10),
 	} {
 		o.answers[k] = v
 	}

@@ -1,12 +1,63 @@
 package setup_test
 
 import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/setup"
 )
+
+// testStart checks that a service is started once, and proves then that webhooks arrive.
+func testStart(t *testing.T) *office {
+	t.Helper()
+	o := newOffice(t)
+	o.opts.Skip = []string{"repositories"}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.answers["listen"], o.answers["public_url"], o.answers["unit"] = address, "http://"+address, "start"
+	var calls []string
+	o.env.Systemctl = func(_ context.Context, args ...string) error {
+		calls = append(calls, strings.Join(args, " "))
+		if args[0] != "restart" {
+			return nil
+		}
+		if _, err := os.Stat(o.path("errand.service")); err != nil {
+			t.Errorf("the unit does not exist when it is started: %v", err)
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
+		go func() { _ = server.Serve(l) }()
+		t.Cleanup(func() { _ = server.Close() })
+		return nil
+	}
+	for range 2 {
+		if err := o.run(); err != nil {
+			t.Fatalf("%v\n%s", err, o.screen)
+		}
+		o.wantOutput("The setup is complete, and errand runs.", "arrived")
+	}
+	if diff := cmp.Diff([]string{"daemon-reload", "enable errand", "restart errand"}, calls); diff != "" {
+		t.Errorf("calls of systemctl (-want +got):\n%s", diff)
+	}
+	return o
+}
 
 // TestUnit checks that a unit is written on request, and that another one is kept.
 func TestUnit(t *testing.T) {
@@ -41,6 +92,12 @@ func TestUnit(t *testing.T) {
 		if err != nil || strings.Contains(got, "\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n") != low {
 			t.Errorf("%s: %v\n%s", listen, err, got)
 		}
+	}
+	started := testStart(t)
+	started.opts.Force = true
+	started.env.Systemctl = func(context.Context, ...string) error { return errors.New("Access denied") }
+	if err := started.run(); err == nil || !strings.Contains(err.Error(), "Access denied") || !strings.Contains(err.Error(), "run `systemctl restart errand` as root") {
+		t.Errorf("systemctl fails: %v", err)
 	}
 	manual, err := os.ReadFile("../../docs/install.md")
 	if err != nil {

@@ -28,23 +28,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// findProgram returns the real program: the one installed by `make clis`, else the one in PATH. The program is preferred
-// to npm's wrapper, because a kill of the wrapper leaves its child running.
+// findProgram returns the real program: the one installed by `make clis`, else the one in PATH.
 func findProgram(t *testing.T) string {
 	t.Helper()
-	modules := filepath.Join("..", "..", "..", ".cache", "clis", "node_modules")
-	for _, pattern := range []string{filepath.Join("@openai", "codex-*", "vendor", "*", "bin", "codex"), filepath.Join(".bin", "codex")} {
-		found, err := filepath.Glob(filepath.Join(modules, pattern))
-		if err != nil || len(found) == 0 {
-			continue
-		}
-		program, err := filepath.Abs(found[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+	program, err := filepath.Abs(filepath.Join("..", "..", "..", ".cache", "clis", "bin", "codex"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err == nil {
 		return program
 	}
-	program, err := exec.LookPath("codex")
+	program, err = exec.LookPath("codex")
 	if err != nil {
 		t.Skip("codex is neither in .cache/clis (make clis) nor in PATH: its adapter is tested on recordings only")
 	}

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // findProgram returns the real program: the one in .cache/clis, else the one in PATH.
 func findProgram(t *testing.T) string {
 	t.Helper()
-	program, err := filepath.Abs(filepath.Join("..", "..", "..", ".cache", "clis", "node_modules", ".bin", "gemini"))
+	program, err := filepath.Abs(filepath.Join("..", "..", "..", ".cache", "clis", "bin", "gemini"))
 	if err != nil {
 		t.Fatal(err)
 	}
