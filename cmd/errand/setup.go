@@ -53,7 +53,7 @@ func setupCommand(w world) *cobra.Command {
 	f.StringVar(&s.Answers, "answers", "", "YAML file with answers; secrets are env:NAME or file:/path")
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:0", "address of the local page, on this host only")
 	f.BoolVar(&s.Force, "force", false, "replace the configuration, secrets and unit that exist; the old ones are kept beside them")
-	f.StringSliceVar(&s.Skip, "skip", nil, "steps to leave out: program, installation, repositories, checks, service, webhook")
+	f.StringSliceVar(&s.Skip, "skip", nil, "steps to leave out: program, installation, repositories, service, checks, start, webhook")
 	f.BoolVar(&s.printManifest, "print-manifest", false, "print the App's manifest as JSON, and do nothing else")
 	f.StringVar(&s.manifest.Name, "name", "errand", "name of the App, for --print-manifest")
 	f.StringVar(&s.manifest.GitHub, "github", "https://github.com", "address of GitHub, for --print-manifest")
@@ -96,12 +96,20 @@ func (s setting) run(ctx context.Context, w world) error {
 	return setup.Run(ctx, setup.Env{
 		In: w.in, Out: w.out, Interactive: setup.IsTerminal(w.in), Lookup: w.env, Now: time.Now, Transport: http.DefaultTransport,
 		Poll: 3 * time.Second, Wait: 15 * time.Minute, UnitPath: "/etc/systemd/system/errand.service", Program: program,
-		TryModels: server.TryModels, Install: programs.Install, Systemctl: systemctl, Doctor: func(ctx context.Context, path string) (string, []string, error) { return examined(ctx, w, path) },
+		TryModels: server.TryModels, Install: programs.Install, Systemctl: findSystemctl(), Doctor: func(ctx context.Context, path string) (string, []string, error) { return examined(ctx, w, path) },
 	}, s.Options)
 }
 
 // systemctlTimeout is how long systemd may take to start errand.
 const systemctlTimeout = 2 * time.Minute
+
+// findSystemctl returns a function that runs systemctl, or nil if this host has none.
+func findSystemctl() func(context.Context, ...string) error {
+	if _, err := exec.LookPath("systemctl"); err != nil {
+		return nil
+	}
+	return systemctl
+}
 
 // systemctl runs systemctl.
 func systemctl(ctx context.Context, args ...string) error {
@@ -109,11 +117,7 @@ func systemctl(ctx context.Context, args ...string) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "systemctl", args...)
 	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
-		return errors.New("this host has no systemctl")
-	case err != nil:
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("systemctl %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
 	return nil

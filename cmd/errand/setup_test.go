@@ -96,7 +96,7 @@ func TestSetupOfAnExistingApp(t *testing.T) {
 	if code, _, errs := callIn(t, c.bin, env, args...); code != 1 || !strings.Contains(errs, "github.webhook failed: correct this as described above") {
 		t.Errorf("with another webhook: code %d, errors %q", code, errs)
 	}
-	if code, _, errs := callIn(t, c.bin, env, append(args, "--skip", "app")...); code != 1 || !strings.Contains(errs, "--skip app: write one of installation") {
+	if code, _, errs := callIn(t, c.bin, env, append(args, "--skip", "app")...); code != 1 || !strings.Contains(errs, "--skip app: write one of program") {
 		t.Errorf("--skip app: code %d, errors %q", code, errs)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -47,7 +48,7 @@ func (r *run) draft() ([]byte, error) {
 		app = *r.progress.App
 	}
 	programsDir, script := "", ""
-	if r.installsProgram() {
+	if r.installsProgram() && !slices.Contains(r.opts.Skip, "program") {
 		programsDir = r.path(programsName)
 	} else if q := questionOf("agent_program"); q.applies(r) && r.answer(q.Key) == install {
 		script = "    " + strings.ReplaceAll(strings.TrimSpace(programs.Script(r.answer("agent"))), "\n", "\n    ")
@@ -96,7 +97,7 @@ func (r *run) writeConfig(context.Context) error {
 	if err := durable.WriteFile(path, text, 0o600); err != nil {
 		return err
 	}
-	r.cfg, r.loaded = cfg, true
+	r.cfg, r.loaded, r.rewritten = cfg, true, true
 	r.say("Wrote %s. The token for the pages is in %s.\n", path, r.path("admin-token"))
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -90,7 +91,7 @@ func newOffice(t *testing.T) *office {
 		},
 		Doctor: func(context.Context, string) (string, []string, error) {
 			o.doctors++
-			return "the report\n", o.failed, nil
+			return "the report\n", slices.Clone(o.failed), nil
 		},
 	}
 	return o

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/errand-bot/errand/internal/agent/programs"
 	"github.com/errand-bot/errand/internal/durable"
 )
 
@@ -45,10 +46,10 @@ func checkUser(_ *run, name string) error {
 	return nil
 }
 
-// handOver gives the files that the setup wrote, and the folder for data, to the user that runs errand. It is the last thing that a
-// setup does, because root trusts nothing that another user can change.
+// handOver gives the files that the setup wrote, the agents' programs, and the folder for data, to the user that runs errand. It is the
+// last thing that a setup does with files, because root trusts nothing that another user can change.
 func (r *run) handOver() error {
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || r.handed {
 		return nil
 	}
 	who, err := user.Lookup(r.answer("user"))
@@ -82,7 +83,11 @@ func (r *run) handOver() error {
 			paths = append(paths, r.path(e.Name()))
 		}
 	}
-	for _, path := range append(paths, r.dir) {
+	installed, err := below(r.path(programsName))
+	if err != nil {
+		return fmt.Errorf("list the agents' programs: %w", err)
+	}
+	for _, path := range append(append(paths, installed...), r.dir) {
 		if err := os.Lchown(path, uid, gid); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("give a file of the setup to user %s: %w", who.Username, err)
 		}
@@ -90,12 +95,24 @@ func (r *run) handOver() error {
 	return nil
 }
 
+// below returns a folder and all that is in it, or nothing if it does not exist.
+func below(dir string) (paths []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		paths = append(paths, path)
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return paths, err
+}
+
 // checkOwner makes sure that root trusts no folder, configuration or progress that another user can change.
 func (r *run) checkOwner() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for _, path := range []string{r.dir, r.configFile(), r.path(progressFile)} {
+	for _, path := range []string{r.dir, r.configFile(), r.path(progressFile), r.path(programsName), programs.Bin(r.path(programsName))} {
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -149,7 +166,7 @@ func (r *run) checkFolders(who *user.User) error {
 func firstForeign(dir, data string, entries []fs.DirEntry) string {
 	for _, e := range entries {
 		isData := e.IsDir() && filepath.Join(dir, e.Name()) == filepath.Clean(data)
-		isPrograms := e.IsDir() && e.Name() == programsName // it stays root's
+		isPrograms := e.IsDir() && e.Name() == programsName
 		if !isData && !isPrograms && !(e.Type().IsRegular() && isOwn(e.Name())) {
 			return e.Name()
 		}

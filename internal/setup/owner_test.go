@@ -1,6 +1,7 @@
 package setup_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -99,6 +100,10 @@ func TestFilesAreHandedOver(t *testing.T) {
 		o := newOffice(t)
 		o.opts.Skip = []string{"installation", "webhook", "repositories"}
 		o.answers["user"], o.failed = who.Username, failed
+		o.answers["agent_program"] = "install"
+		o.env.Install = func(_ context.Context, dir, _ string) error {
+			return os.MkdirAll(filepath.Join(dir, "claude", "deep"), 0o755)
+		}
 		if err := o.run(); (err != nil) != (failed != nil) {
 			t.Fatalf("%v\n%s", err, o.screen)
 		}

@@ -42,6 +42,14 @@ func checkProgram(r *run, v string) error {
 	return nil
 }
 
+// checkUnit accepts a start only where systemd can do it.
+func checkUnit(r *run, v string) error {
+	if v == "start" && r.Systemctl == nil {
+		return errors.New("this host has no systemctl: write print, and start errand by other means")
+	}
+	return oneOf("start", "write", "print")(r, v)
+}
+
 // installsProgram reports whether sandboxes use a program that the setup installs.
 func (r *run) installsProgram() bool {
 	if r.loaded {
@@ -65,16 +73,21 @@ func (r *run) installProgram(ctx context.Context) error {
 		r.say("%s %s is installed in %s.\n", agent, programs.Version(agent), dir)
 		return nil
 	}
-	if who, err := user.Lookup(r.answer("user")); os.Geteuid() == 0 && (err != nil || who.Uid == rootUser) {
-		return errors.New("if errand runs as root, its sandboxes cannot read the folder of the setup: create the user errand, as docs/install.md " +
-			"says, or install the program yourself and answer `agent_program: present`")
+	if os.Geteuid() == 0 {
+		if err := r.chooseUser(ctx); err != nil {
+			return err
+		}
+		if who, err := user.Lookup(r.answer("user")); err != nil || who.Uid == rootUser {
+			return errors.New("if errand runs as root, its sandboxes run as another user, which cannot read the folder of the setup: create the user " +
+				"errand, as docs/install.md says, or install the program yourself and answer `agent_program: present`")
+		}
 	}
 	r.say("Installing %s %s by npm, which takes a few minutes …\n", agent, programs.Version(agent))
 	if err := r.Install(ctx, dir, agent); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.say("You can also install it yourself, and answer `agent_program: present`, or continue with --skip program.\n")
+		r.say("You can also install it yourself: answer `agent_program: present`, or continue with --skip program.\n")
 		return err
 	}
 	r.say("Installed %s %s in %s.\n", agent, programs.Version(agent), dir)

@@ -56,7 +56,7 @@ func TestProgramIsInstalled(t *testing.T) {
 			}
 			err := o.run()
 			if os.Geteuid() == 0 && len(c.calls) > 0 { // the user of this test runs errand
-				if err == nil || !strings.Contains(err.Error(), "if errand runs as root, its sandboxes cannot read") {
+				if err == nil || !strings.Contains(err.Error(), "if errand runs as root, its sandboxes run as another user") {
 					t.Errorf("as root: %v", err)
 				}
 				return

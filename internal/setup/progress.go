@@ -53,6 +53,9 @@ func (r *run) readProgress() (Progress, error) {
 }
 
 func (r *run) saveProgress() error {
+	if r.handed {
+		return nil
+	}
 	data, err := json.MarshalIndent(r.progress, "", "  ")
 	if err == nil {
 		err = durable.WriteFile(r.path(progressFile), data, 0o600)

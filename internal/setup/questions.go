@@ -111,8 +111,8 @@ func Questions() []Question {
 			check: oneOf(config.ProviderNames()...)},
 		{Key: "hetzner_token", Text: "API token of the project in Hetzner Cloud, with read and write permission", Required: true, Secret: true,
 			file: "hetzner-token", when: is("vms", config.ProviderHetzner), check: checkSecret},
-		{Key: "agent_program", Text: "Agent's program: install (the version that errand is tested with, by npm, on this host or on each VM) or present " +
-			"(you have installed it)", Default: "`present`; `install` for VMs, and in a terminal if this host lacks the program",
+		{Key: "agent_program", Text: "How the agent's program gets where agents work: install (by npm, in the version that errand is tested with, on this host " +
+			"or on each VM) or present (you have installed it)", Default: "`present`; `install` for VMs except with gemini, and in a terminal if this host lacks the program",
 			when: is("agent", programs.Names()...), fallback: defaultProgram, check: checkProgram},
 		{Key: "app", Text: "GitHub App: create (in a browser, on a page of this host), code (a code that GitHub gave out) or existing",
 			Default: "create", check: oneOf("create", "code", "existing")},
@@ -131,7 +131,7 @@ func Questions() []Question {
 		{Key: "user", Text: "User of this host that runs errand", Default: "this user; for root the user `errand`, if it exists",
 			fallback: defaultUser, check: checkUser},
 		{Key: "unit", Text: "systemd unit: start (write it to /etc/systemd/system and start it, as root), write or print", Default: "print",
-			check: oneOf("start", "write", "print")},
+			check: checkUnit},
 	}
 }
 

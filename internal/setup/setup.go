@@ -54,7 +54,7 @@ type Env struct {
 	TryModels func(context.Context, config.Config) map[string]error
 	// Install installs the program of an agent below a folder.
 	Install func(ctx context.Context, dir, agent string) error
-	// Systemctl runs systemctl with arguments.
+	// Systemctl runs systemctl with arguments. It is nil on hosts without systemd.
 	Systemctl func(ctx context.Context, args ...string) error
 	// Doctor makes the checks of `errand doctor` and returns their report, and the names of the failed ones.
 	Doctor func(ctx context.Context, path string) (report string, failed []string, err error)
@@ -80,29 +80,33 @@ func steps() []step {
 		{"config", "The configuration", (*run).configured, (*run).writeConfig},
 		{"installation", "The App's installation", nil, (*run).waitForInstallation},
 		{"repositories", "The label and the machine user", nil, (*run).checkRepositories},
-		{"checks", "Checks", nil, (*run).check},
 		{"service", "The service", nil, (*run).prepareService},
+		{"checks", "Checks", nil, (*run).check},
+		{"start", "The start of the service", nil, (*run).startService},
 		{"webhook", "The webhook", nil, (*run).checkWebhook},
 	}
 }
 
 // skippable are the steps without which a setup is complete.
 func skippable() []string {
-	return []string{"program", "installation", "repositories", "checks", "service", "webhook"}
+	return []string{"program", "installation", "repositories", "service", "checks", "start", "webhook"}
 }
 
 // run is a setup while it runs.
 type run struct {
 	Env
-	opts     Options
-	dir      string
-	given    Answers // from the file
-	terminal *terminal
-	progress Progress
-	cfg      config.Config // valid if loaded is set
-	loaded   bool
-	chosen   bool // the user that runs errand is known
-	started  bool // the service runs
+	opts      Options
+	dir       string
+	given     Answers // from the file
+	terminal  *terminal
+	progress  Progress
+	cfg       config.Config // valid if loaded is set
+	loaded    bool
+	asked     bool // for the user that runs errand
+	chosen    bool // that user gets the files at the end
+	handed    bool // it has them, so root changes nothing in the folder any more
+	rewritten bool // the configuration or the unit is new
+	started   bool // the service runs
 }
 
 // lockName is the file that keeps two setups apart.
@@ -213,7 +217,7 @@ func (r *run) all(ctx context.Context) (err error) {
 		return err
 	}
 	if r.started {
-		r.say("\nThe setup is complete, and errand runs.\n")
+		r.say("\nThe setup is complete, and errand is running.\n")
 		return nil
 	}
 	r.say("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())

@@ -115,11 +115,11 @@ func TestSetupCanBeRepeated(t *testing.T) {
 // TestInterruptionLosesNothing interrupts a setup at the beginning of each step, and then runs it again.
 func TestInterruptionLosesNothing(t *testing.T) {
 	t.Parallel()
-	for n := 1; n <= 12; n++ {
+	for n := 1; n <= 13; n++ {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
-			header := "\n[" + strconv.Itoa(n) + "/12]"
+			header := "\n[" + strconv.Itoa(n) + "/13]"
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			o.env.Out = writerFunc(func(p []byte) (int, error) {
@@ -156,7 +156,7 @@ func TestOneSetupAtATime(t *testing.T) {
 	o := newOffice(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := o.start(ctx)
-	o.screen.Await(ctx, regexp.MustCompile(`(\[6/12\])`))
+	o.screen.Await(ctx, regexp.MustCompile(`(\[6/13\])`))
 	if err := <-o.start(ctx); err == nil || !strings.Contains(err.Error(), setup.ErrLocked.Error()) {
 		t.Errorf("the second setup ended with %v", err)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // testStart checks that a service is started once, and proves then that webhooks arrive.
-func testStart(t *testing.T) *office {
+func testStart(t *testing.T) {
 	t.Helper()
 	o := newOffice(t)
 	o.opts.Skip = []string{"repositories"}
@@ -29,10 +29,19 @@ func testStart(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	o.answers["listen"], o.answers["public_url"], o.answers["unit"] = address, "http://"+address, "start"
+	if err := o.run(); err == nil || !strings.Contains(err.Error(), "this host has no systemctl") {
+		t.Errorf("without systemd: %v", err)
+	}
 	var calls []string
+	active := errors.New("inactive")
 	o.env.Systemctl = func(_ context.Context, args ...string) error {
 		calls = append(calls, strings.Join(args, " "))
-		if args[0] != "restart" {
+		switch args[0] {
+		case "is-active":
+			return active
+		case "restart":
+			active = nil
+		default:
 			return nil
 		}
 		if _, err := os.Stat(o.path("errand.service")); err != nil {
@@ -47,16 +56,32 @@ func testStart(t *testing.T) *office {
 		t.Cleanup(func() { _ = server.Close() })
 		return nil
 	}
+	o.failed = []string{"github.deliveries"} // errand has not run before
+	if os.Geteuid() != 0 {
+		if err := o.run(); err != nil {
+			t.Fatalf("%v\n%s", err, o.screen)
+		}
+		o.wantOutput("Only root can start it: sudo systemctl daemon-reload", "errand is not running yet")
+		if len(calls) > 0 {
+			t.Errorf("without root systemctl was called: %v", calls)
+		}
+		return
+	}
 	for range 2 {
 		if err := o.run(); err != nil {
 			t.Fatalf("%v\n%s", err, o.screen)
 		}
-		o.wantOutput("The setup is complete, and errand runs.", "arrived")
+		o.wantOutput("The setup is complete, and errand is running.", "arrived", "github.deliveries below is expected")
 	}
-	if diff := cmp.Diff([]string{"daemon-reload", "enable errand", "restart errand"}, calls); diff != "" {
+	const isActive = "is-active --quiet errand"
+	if diff := cmp.Diff([]string{"daemon-reload", "enable errand", "restart errand", isActive, isActive}, calls); diff != "" {
 		t.Errorf("calls of systemctl (-want +got):\n%s", diff)
 	}
-	return o
+	o.opts.Force = true
+	o.env.Systemctl = func(context.Context, ...string) error { return errors.New("Access denied") }
+	if err := o.run(); err == nil || !strings.Contains(err.Error(), "Access denied") || !strings.Contains(err.Error(), "systemctl restart errand` as root") {
+		t.Errorf("systemctl fails: %v", err)
+	}
 }
 
 // TestUnit checks that a unit is written on request, and that another one is kept.
@@ -93,12 +118,7 @@ func TestUnit(t *testing.T) {
 			t.Errorf("%s: %v\n%s", listen, err, got)
 		}
 	}
-	started := testStart(t)
-	started.opts.Force = true
-	started.env.Systemctl = func(context.Context, ...string) error { return errors.New("Access denied") }
-	if err := started.run(); err == nil || !strings.Contains(err.Error(), "Access denied") || !strings.Contains(err.Error(), "run `systemctl restart errand` as root") {
-		t.Errorf("systemctl fails: %v", err)
-	}
+	testStart(t)
 	manual, err := os.ReadFile("../../docs/install.md")
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package programs installs the agents' programs, in the versions that errand is tested with.
 //
 // Each program has a folder here with a package.json and a lock file, by which npm verifies what it downloads. npm runs no installation
-// scripts: nothing of a package is executed before an agent's run. [Install] is for a host, [Script] for VMs; `make clis` uses the former
+// scripts: an installation executes nothing of a package. [Install] is for a host, [Script] for VMs; `make clis` uses the former
 // for the tests.
 //
 // Start with [Install].
@@ -20,6 +20,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -98,8 +99,19 @@ func Install(ctx context.Context, dir, name string) (err error) {
 	if err != nil {
 		return ErrNoNPM
 	}
-	if err := durable.MkdirAll(Bin(dir), 0o755); err != nil {
-		return fmt.Errorf("create the folder for agents' programs: %w", err)
+	if name == "gemini" {
+		if err := checkNode(ctx); err != nil {
+			return err
+		}
+	}
+	for _, make := range []func() error{ // whatever the umask
+		func() error { return durable.MkdirAll(Bin(dir), 0o755) },
+		func() error { return os.Chmod(dir, 0o755) },
+		func() error { return os.Chmod(Bin(dir), 0o755) },
+	} {
+		if err := make(); err != nil {
+			return fmt.Errorf("create the folder for agents' programs: %w", err)
+		}
 	}
 	lock := flock.New(filepath.Join(dir, "lock"), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW))
 	held, err := lock.TryLock()
@@ -120,6 +132,39 @@ func Install(ctx context.Context, dir, name string) (err error) {
 	return replace(dir, fresh, name)
 }
 
+// minNode is the oldest version of Node.js that runs Gemini CLI.
+const minNode = 20
+
+// checkNode returns an error if the host's Node.js is too old for a program that needs it.
+func checkNode(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", "--version")
+	cmd.Env, cmd.WaitDelay = environment(os.Environ()), time.Second
+	out, err := cmd.Output()
+	major, _, _ := strings.Cut(strings.TrimPrefix(string(out), "v"), ".")
+	n, numErr := strconv.Atoi(major)
+	if err := errors.Join(err, numErr); err != nil {
+		return fmt.Errorf("gemini needs Node.js %d or later, whose version is not known: %w", minNode, err)
+	}
+	if n < minNode {
+		return fmt.Errorf("gemini needs Node.js %d or later, but `node --version` says %q", minNode, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// environment returns the variables that npm needs: to find programs and its settings, and to reach a registry. The others can be secrets.
+func environment(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		switch strings.ToUpper(name) {
+		case "PATH", "HOME", "USER", "LANG", "TMPDIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR":
+			return false
+		}
+		return !strings.HasPrefix(strings.ToUpper(name), "NPM_CONFIG_")
+	})
+}
+
 // fetch has npm download a program into a new folder.
 func fetch(ctx context.Context, npm, dir, name string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -136,8 +181,8 @@ func fetch(ctx context.Context, npm, dir, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-	cmd.Dir = dir
+	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error")
+	cmd.Dir, cmd.Env = dir, environment(os.Environ())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second

@@ -28,12 +28,14 @@ chmod 700 $p/claude
 
 // TestInstall installs a program twice, over an interrupted attempt and over an older version. Every user can run it, whatever the umask.
 func TestInstall(t *testing.T) {
-	fakeNPM(t, "umask 077")
+	fakeNPM(t, "umask 077\n[ -z \"$MODEL_KEY\" ]")
+	t.Setenv("MODEL_KEY", "a secret that npm does not get")
+	defer syscall.Umask(syscall.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "programs")
 	if programs.Installed(dir, "claude") {
 		t.Error("installed before the installation")
 	}
-	if err := os.MkdirAll(filepath.Join(dir, ".claude.new", "node_modules"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, ".claude.new", "node_modules"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -91,6 +93,17 @@ func TestInstallFails(t *testing.T) {
 			}
 		})
 	}
+	t.Run("old Node.js", func(t *testing.T) {
+		fakeNPM(t, "")
+		bin := t.TempDir()
+		if err := os.WriteFile(filepath.Join(bin, "node"), []byte("#!/bin/sh\necho v18.19.1\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		if err := programs.Install(t.Context(), t.TempDir(), "gemini"); err == nil || !strings.Contains(err.Error(), `needs Node.js 20 or later, but `+"`node --version`"+` says "v18.19.1"`) {
+			t.Errorf("with Node.js 18: %v", err)
+		}
+	})
 	t.Run("no npm", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
 		if err := programs.Install(t.Context(), t.TempDir(), "claude"); err == nil || !strings.Contains(err.Error(), "apt-get install nodejs npm") {

@@ -28,6 +28,9 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return fmt.Errorf("usage: clis FOLDER")
 	}
+	if err := os.RemoveAll(filepath.Join(args[0], "node_modules")); err != nil { // an earlier layout, of 900 MB
+		return err
+	}
 	for _, name := range programs.Names() {
 		if !programs.Installed(args[0], name) {
 			if err := programs.Install(context.Background(), args[0], name); err != nil {
