@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -66,6 +67,15 @@ var errandProgram = sync.OnceValues(func() (string, error) {
 
 // drainCmd runs `errand drain --timeout D`: drain D. It prints what the program prints.
 func drainCmd(ts *testscript.TestScript, neg bool, args []string) {
+	errandCmd(ts, neg, []string{"drain", "--timeout", args[0]})
+}
+
+// shownText matches the hash of a text that `errand run --json` shows.
+var shownText = regexp.MustCompile(`"text": "([0-9a-f]{64})"`)
+
+// errandCmd runs errand's program with the configuration of an operator: errand ARGS…. It prints what the program prints, and sets TEXT to
+// the hash of the text that it shows.
+func errandCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	program, err := errandProgram()
 	ts.Check(err)
@@ -75,13 +85,16 @@ func drainCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(file, []byte(text), 0o600))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "drain", "--timeout", args[0], "-c", file)
+	cmd := exec.CommandContext(ctx, program, append([]string{args[0], "-c", file}, args[1:]...)...)
 	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(common.Key)})
 	cmd.Env = append(os.Environ(), "TOKEN="+demo.AdminToken, "SECRET=a-secret-that-is-not-used", "KEY="+string(key))
 	out, err := cmd.CombinedOutput()
 	_, _ = ts.Stdout().Write(out)
+	if shown := shownText.FindSubmatch(out); shown != nil {
+		ts.Setenv("TEXT", string(shown[1]))
+	}
 	if (err == nil) == neg {
-		ts.Fatalf("errand drain: %v\n%s", err, out)
+		ts.Fatalf("errand %v: %v\n%s", args, err, out)
 	}
 }
 

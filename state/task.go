@@ -217,7 +217,7 @@ const (
 	TriggerLabel    TriggerVia = "label"
 	TriggerMention  TriggerVia = "mention"
 	TriggerSweep    TriggerVia = "sweep"    // a sweep found the request, because its webhook was lost
-	TriggerOperator TriggerVia = "operator" // the operator continued or restarted an ended task
+	TriggerOperator TriggerVia = "operator" // the operator began a task, or continued or restarted an ended one
 )
 
 // Trigger is the action of a person that started a task.
@@ -226,8 +226,9 @@ type Trigger struct {
 	Via TriggerVia `json:"via"`
 	At  time.Time  `json:"at"`
 	// Base is the branch named in the trigger ("base: NAME"), empty for the configured one.
-	Base     string `json:"base,omitempty"`
-	Operator bool   `json:"operator,omitempty"` // the operator began this life; By requested the life before
+	Base string `json:"base,omitempty"`
+	// Operator is set if the operator began this life. By then requested the life before; it is the operator if there was none.
+	Operator bool `json:"operator,omitempty"`
 }
 
 // Waiting is a condition, other than an action of people, that a task waits for.

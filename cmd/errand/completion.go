@@ -110,7 +110,7 @@ func argumentsOf(c *cobra.Command, w world) completer {
 	_, usage, _ := strings.Cut(c.Use, " ")
 	ended := slices.Contains([]string{"audit", "logs", "restart", "retry", "task"}, c.Name())
 	switch {
-	case c.Name() == "adopt":
+	case c.Name() == "adopt", c.Name() == "run":
 		return unlessGiven(unstarted(w), usage)
 	case strings.Contains(usage, "OWNER/REPO#N"):
 		return unlessGiven(tasks(w, ended), usage)
@@ -200,7 +200,7 @@ func tasks(w world, all bool) completer {
 	}
 }
 
-// unstarted completes issues that errand can adopt.
+// unstarted completes issues that have errand's label or assignee, but no task.
 func unstarted(w world) completer {
 	return func(c *cobra.Command, _ []string, _ string) (list []cobra.Completion) {
 		for _, t := range listed(c, w, "").Unstarted {

@@ -6,7 +6,7 @@
 //	errand status -c config.yml         show the open tasks, costs and problems
 //	errand task OWNER/REPO#N            show one task; tasks lists them
 //	errand logs OWNER/REPO#N            show the transcripts of an issue's task
-//	errand cancel OWNER/REPO#N          end a task; also stop, retry, restart and budget
+//	errand run OWNER/REPO#N             begin a task for an issue; cancel, stop, retry, restart and budget direct it
 //	errand pause [OWNER/REPO]           start no new runs; also resume and drain
 //	errand bake GROUP -c config.yml     bake a base image; reap deletes orphaned cloud resources
 //
@@ -23,6 +23,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/setup"
 )
 
 // The exit codes.
@@ -33,13 +35,14 @@ const (
 )
 
 func main() {
-	os.Exit(run(context.Background(), world{args: os.Args[1:], in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}))
+	os.Exit(run(context.Background(), world{args: os.Args[1:], in: os.Stdin, terminal: setup.IsTerminal(os.Stdin), out: os.Stdout, err: os.Stderr, env: os.LookupEnv}))
 }
 
 // world is the program's environment.
 type world struct {
 	args     []string
 	in       io.Reader
+	terminal bool // a person answers at in
 	out, err io.Writer
 	env      func(string) (string, bool)
 	bin      string // folder of errand-runner; by default the program's own
@@ -69,7 +72,7 @@ func run(ctx context.Context, w world) int {
 	root.SetErr(w.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return errUsage{err} })
 	root.AddCommand(
-		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
+		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), runCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	root.AddCommand(actionCommands(w)...)
 	root.AddCommand(pauseCommands(w)...)

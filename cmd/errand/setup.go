@@ -94,7 +94,7 @@ func (s setting) run(ctx context.Context, w world) error {
 		return fmt.Errorf("find the errand program: %w", err)
 	}
 	return setup.Run(ctx, setup.Env{
-		In: w.in, Out: w.out, Interactive: setup.IsTerminal(w.in), Lookup: w.env, Now: time.Now, Transport: http.DefaultTransport,
+		In: w.in, Out: w.out, Interactive: w.terminal, Lookup: w.env, Now: time.Now, Transport: http.DefaultTransport,
 		Poll: 3 * time.Second, Wait: 15 * time.Minute, UnitPath: "/etc/systemd/system/errand.service", Program: program,
 		TryModels: server.TryModels, Install: programs.Install, Systemctl: findSystemctl(), Doctor: func(ctx context.Context, path string) (string, []string, error) { return examined(ctx, w, path) },
 	}, s.Options)

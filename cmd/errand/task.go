@@ -175,7 +175,10 @@ func (r *taskReport) writeFacts(t *table) {
 		fact("ended", strings.TrimSpace(c.End.Reason+" "+c.End.Hint))
 	}
 	by := r.Started.By + ", " + r.Started.Via
-	if r.Started.Operator {
+	switch {
+	case r.Started.Operator && r.Started.By == "":
+		by = "the operator"
+	case r.Started.Operator:
 		by = "the operator; first by " + r.Started.By
 	}
 	fact("started", fmt.Sprintf("%s UTC by %s", minute(r.Started.At), by))

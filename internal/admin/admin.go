@@ -73,6 +73,11 @@ type Config struct {
 	// people, or a Refusal. Nil hides them.
 	Unstarted func() []Unstarted
 	Adopt     func(ctx context.Context, repo string, issue int) (string, error)
+	// Preview returns an issue for which the operator wants to begin a task, and Begin begins it if the issue still has the text of that
+	// hash, completes the action and stores it in Audit. Their errors are a Refusal, of Begin also an UnchangedError if it is sure that
+	// nothing changed, or another error. Nil hides them.
+	Preview func(ctx context.Context, repo string, issue int) (Preview, error)
+	Begin   func(ctx context.Context, repo string, issue int, text string, a store.Action) (store.Action, error)
 	// Act gives a command of an operator (by is zero), or of a person, whose permission it checks, to a task, completes the action with the
 	// result, and stores it in Audit. Its error is an UnchangedError if it is sure that nothing changed. Nil hides the actions, and
 	// needs no Audit.
@@ -226,6 +231,11 @@ func (p *pages) routes(metrics http.Handler) []route {
 	}
 	if cfg.Adopt != nil {
 		list = append(list, route{"POST /tasks/{owner}/{repo}/{n}/adopt", operators, p.adopt})
+	}
+	if cfg.Begin != nil {
+		list = append(list,
+			route{"GET /tasks/{owner}/{repo}/{n}/run.json", operators, p.preview},
+			route{"POST /tasks/{owner}/{repo}/{n}/run", operators, p.begin})
 	}
 	if cfg.Act != nil {
 		list = append(list,

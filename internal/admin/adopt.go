@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -56,17 +57,25 @@ func (r Refusal) Error() string { return string(r) }
 // adoptTime is the timeout for adopting one issue. GitHub is asked a few times.
 const adoptTime = time.Minute
 
-// adopt starts the task of an issue with an old trigger. It is for `errand adopt` and answers with one line of text: 200 if the task
-// starts, 409 with the reason if it cannot, 502 if GitHub could not be asked.
-func (p *pages) adopt(w http.ResponseWriter, r *http.Request) {
+// namedIssue returns the issue of a path. If it is none, it answers and returns 0.
+func namedIssue(w http.ResponseWriter, r *http.Request) (repo string, number int) {
 	number, err := strconv.Atoi(r.PathValue("n"))
 	if err != nil || number <= 0 {
 		http.Error(w, "errand: the number of the issue is not a number", http.StatusBadRequest)
+		return "", 0
+	}
+	return r.PathValue("owner") + "/" + r.PathValue("repo"), number
+}
+
+// adopt starts the task of an issue with an old trigger. It is for `errand adopt` and answers with one line of text: 200 if the task
+// starts, 409 with the reason if it cannot, 502 if GitHub could not be asked.
+func (p *pages) adopt(w http.ResponseWriter, r *http.Request) {
+	repo, number := namedIssue(w, r)
+	if number == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), adoptTime)
 	defer cancel()
-	repo := r.PathValue("owner") + "/" + r.PathValue("repo")
 	who, err := p.cfg.Adopt(ctx, repo, number)
 	a := p.entry(r)
 	a.Subject, a.Command, a.Result = fmt.Sprintf("%s#%d", repo, number), "adopt", "started: "+who
@@ -83,6 +92,76 @@ func (p *pages) adopt(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, who+"\n")
 	}
+}
+
+// Preview is an issue as the operator is shown it before a task begins for it, for `errand run`.
+type Preview struct {
+	Issue    string           `json:"issue"` // OWNER/REPO#N
+	URL      string           `json:"url"`
+	Author   string           `json:"author"`
+	Title    string           `json:"title"`
+	Body     string           `json:"body"`
+	Text     string           `json:"text"` // state.FreezeHash of title and body
+	Comments []PreviewComment `json:"comments"`
+	Plan     string           `json:"plan"`   // the repository's setting
+	Hidden   []string         `json:"hidden"` // what is removed from the texts before the agent gets them
+	Waits    []string         `json:"waits"`  // why the task would wait after its beginning
+}
+
+// PreviewComment is a comment on the issue.
+type PreviewComment struct {
+	By       string `json:"by"`
+	Withheld string `json:"withheld,omitempty"` // why the agent does not get it
+}
+
+// preview answers with an issue for which the operator wants to begin a task, as JSON. The errors are those of begin.
+func (p *pages) preview(w http.ResponseWriter, r *http.Request) {
+	repo, number := namedIssue(w, r)
+	if number == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), adoptTime)
+	defer cancel()
+	shown, err := p.cfg.Preview(ctx, repo, number)
+	var refusal Refusal
+	switch {
+	case errors.As(err, &refusal):
+		http.Error(w, refusal.Error(), http.StatusConflict)
+	case err != nil:
+		p.cfg.Log.Warn().Err(err).Msg("failed to read an issue for the operator")
+		http.Error(w, fmt.Sprintf("the issue could not be read: %v; try again", err), http.StatusBadGateway)
+	default:
+		p.json(w, r, shown)
+	}
+}
+
+// textHash matches the value of Preview.Text.
+var textHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// begin begins a task for an issue whose text, named by its hash, the operator has seen and vouches for. It answers with one line of
+// text: 200 if the task begins, 409 with the reason if it cannot or if the issue has another text, and otherwise like act.
+func (p *pages) begin(w http.ResponseWriter, r *http.Request) {
+	repo, number := namedIssue(w, r)
+	if number == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), adoptTime)
+	defer cancel()
+	if err := r.ParseForm(); err != nil || !textHash.MatchString(r.PostFormValue("text")) {
+		p.problem(w, r, http.StatusBadRequest, "Send the hash of the text that you vouch for as `text`, and `id`, as a form.")
+		return
+	}
+	a := p.entry(r)
+	a.Subject, a.Command = fmt.Sprintf("%s#%d", repo, number), "run"
+	done, err := p.cfg.Begin(ctx, repo, number, r.PostFormValue("text"), a)
+	var refusal Refusal
+	if errors.As(err, &refusal) {
+		a.Task = p.keyNamed(ctx, a.Subject)
+		p.audited(ctx, a, err)
+		p.problem(w, r, http.StatusConflict, refusal.Error())
+		return
+	}
+	p.answer(w, r, done, err, "/status")
 }
 
 // BackupCopy is a copy of the store and the files at one moment.

@@ -154,6 +154,12 @@ func newPeopled(t *testing.T, change func(*admin.Config)) *peopled {
 			return state.Money{MicroUSD: 123_450_000}, state.Money{}, nil
 		}
 		c.Adopt = func(context.Context, string, int) (string, error) { return "@ada", nil }
+		c.Preview = func(context.Context, string, int) (admin.Preview, error) { return admin.Preview{}, nil }
+		c.Begin = func(_ context.Context, repo string, issue int, text string, a store.Action) (store.Action, error) {
+			p.acted = append(p.acted, fmt.Sprintf("%s#%d run by %s", repo, issue, a.By))
+			a.Result = "started with the text " + text
+			return a, s.Audit.Add(context.Background(), a)
+		}
 		c.Doctor = func(context.Context) any { return map[string]string{"vault": "checked"} }
 		c.Backup = func(context.Context) (admin.BackupCopy, error) { return nil, admin.Refusal("another backup is made") }
 		c.Unstarted = func() []admin.Unstarted {

@@ -216,6 +216,13 @@ func facts(t *state.Task, v View) []string {
 	}
 	add("Since the plan", launchNotes(t))
 	add("VM", vmFact(t, v))
+	if t.Trigger.By.IsOperator() {
+		s := "by the operator of this errand"
+		if t.Frozen.By.IsOperator() {
+			s += ", who vouched for the issue's title and text"
+		}
+		add("Started", s)
+	}
 	if n := len(t.Saved); n > 0 {
 		add("Saved work", "from "+v.clock(t.Saved[n-1].At)+", "+markdown.Line(t.Saved[n-1].Reason, 80))
 	}

@@ -17,23 +17,24 @@ func statuses() map[string]*state.Task {
 		"queued": with(func(t *state.Task) {
 			*t = state.Task{Key: t.Key, TaskIssue: state.TaskIssue{Repo: t.Repo}, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1]}, Money: state.Money{CapMicroUSD: 10_000_000}}
 		}),
-		"awaiting":         planned(),
-		"implementing":     with(implementing),
-		"steered":          with(steered),
-		"steered_once":     with(steeredOnce),
-		"steered_starting": with(steeredStarting),
-		"pr_open":          with(prOpen),
-		"pr_closed":        with(prClosed),
-		"reopening":        with(func(t *state.Task) { prClosed(t); t.Step = state.JobReopen }),
-		"ready":            with(func(t *state.Task) { prOpen(t); t.PR.Ready, t.PR.Checks = true, "success" }),
-		"dco":              with(func(t *state.Task) { prOpen(t); t.PR.Checks, t.PR.DCO = "failure", true }),
-		"dco_signed":       with(func(t *state.Task) { prOpen(t); t.PR.DCO, t.Settings.SignOff = true, true }),
-		"merged":           with(merged),
-		"failed":           with(failed),
-		"cancelled":        with(cancelled),
-		"edited":           with(edited),
-		"no_access":        with(outOfReach),
-		"locked":           with(func(t *state.Task) { t.Locked = true }),
+		"awaiting":          planned(),
+		"implementing":      with(implementing),
+		"steered":           with(steered),
+		"steered_once":      with(steeredOnce),
+		"steered_starting":  with(steeredStarting),
+		"pr_open":           with(prOpen),
+		"pr_closed":         with(prClosed),
+		"reopening":         with(func(t *state.Task) { prClosed(t); t.Step = state.JobReopen }),
+		"ready":             with(func(t *state.Task) { prOpen(t); t.PR.Ready, t.PR.Checks = true, "success" }),
+		"dco":               with(func(t *state.Task) { prOpen(t); t.PR.Checks, t.PR.DCO = "failure", true }),
+		"dco_signed":        with(func(t *state.Task) { prOpen(t); t.PR.DCO, t.Settings.SignOff = true, true }),
+		"merged":            with(merged),
+		"failed":            with(failed),
+		"cancelled":         with(cancelled),
+		"edited":            with(edited),
+		"no_access":         with(outOfReach),
+		"begun_by_operator": with(begunByOperator),
+		"locked":            with(func(t *state.Task) { t.Locked = true }),
 		"asked": with(func(t *state.Task) {
 			t.Question = &state.Question{Kind: state.AskAgent, Comment: 120, Text: "?"}
 			testLife{t}.phase(state.PhaseAwaitingAnswer, 33, "a question")
@@ -79,6 +80,11 @@ func statuses() map[string]*state.Task {
 				Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by octo/calc#3", Since: at(1)}}, Money: state.Money{CapMicroUSD: 10_000_000}}
 		}),
 	}
+}
+
+func begunByOperator(t *state.Task) {
+	t.Trigger = state.Trigger{By: state.Person{Operator: true}, Via: state.TriggerOperator, At: at(0), Operator: true}
+	t.Frozen.By = state.Person{Operator: true}
 }
 
 func TestStatus(t *testing.T) {

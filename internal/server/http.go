@@ -133,6 +133,8 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Missing:     s.missingPermissions,
 		Unstarted:   s.unstarted,
 		Adopt:       s.adopt,
+		Preview:     s.previewRun,
+		Begin:       s.beginRun,
 		Act:         s.act,
 		Audit:       s.store.Audit,
 		Pauses:      s.pauses(),

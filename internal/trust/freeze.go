@@ -52,6 +52,12 @@ func plainText(t Text) string {
 	if len(text) > maxDiffInput {
 		text = text[:maxDiffInput] + "\n"
 	}
+	return Reveal(text)
+}
+
+// Reveal returns a text in which invisible characters, other than line ends and tabs, are visible as code points, so that a person sees
+// all of it.
+func Reveal(text string) string {
 	var out strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
 		if r != '\n' && r != '\t' && (isInvisible(r) || unicode.IsControl(r)) {

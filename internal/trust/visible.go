@@ -42,7 +42,7 @@ type Issue struct {
 	Title string
 	Comment
 	// VouchedBy is the person who triggered the bot (or froze the text again), if Title and Body are as in that
-	// person's webhook. The text then needs no 👍.
+	// person's webhook, or the operator, who was shown them. The text then needs no 👍.
 	VouchedBy state.Person
 }
 

@@ -158,6 +158,10 @@ func TestDecideIssue(t *testing.T) {
 	}{
 		"by a user without write access":       {issue: Issue{Comment: said(personWithoutWrite())}},
 		"vouched for by a writer":              {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: bea()}, shows: true},
+		"vouched for by the operator":          {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: state.Person{Operator: true}}, shows: true},
+		"a bot's, vouched for by the operator": {issue: Issue{Comment: said(robot()), VouchedBy: state.Person{Operator: true}}, shows: true},
+		"vouched for on errand's pages":        {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: state.Person{ID: 4, Login: "reader", Operator: true}}},
+		"vouched for by nobody":                {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: state.Person{}}},
 		"vouched for by a reader":              {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: reader()}},
 		"vouched for by a listed bot":          {issue: Issue{Comment: said(personWithoutWrite()), VouchedBy: robot()}, policy: listBot},
 		"a bot's, vouched for by a writer":     {issue: Issue{Comment: said(robot()), VouchedBy: ann()}, shows: true},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -21,35 +22,68 @@ func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf
 // Adopt starts the task of an issue that has errand's label or assignee, as if it had been set now by the person who set it: that
 // person needs write access. repo is OWNER/NAME. It returns who set it, for people, or a RefusedError.
 func (s *Sweeper) Adopt(ctx context.Context, repo string, number int) (string, error) {
-	p, err := s.placeNamed(ctx, repo)
+	p, i, err := s.issueWithoutTask(ctx, repo, number, true)
 	if err != nil {
 		return "", err
-	}
-	name := fmt.Sprintf("%s#%d", p.repo.FullName(), number)
-	t, err := s.cfg.Store.Task(ctx, state.TaskKey{Repo: p.repo.ID, Issue: number})
-	switch {
-	case err != nil:
-		return "", err
-	case t != nil && !t.Ended():
-		return "", refuse("errand is already working on %s", name)
-	}
-	i, err := s.cfg.GitHub.Issue(ctx, p.forgeRepo(), number)
-	switch {
-	case errors.Is(err, forge.ErrNotFound):
-		return "", refuse("there is no issue %s", name)
-	case err != nil:
-		return "", fmt.Errorf("read %s: %w", name, err)
-	case i.IsPR:
-		return "", refuse("%s is a pull request", name)
-	case i.Closed:
-		return "", refuse("%s is closed; reopen it first", name)
 	}
 	f, err := s.triggerOf(ctx, p, i)
 	if err != nil {
 		return "", err
 	}
-	who := fmt.Sprintf("%s, %s by @%s at %s", name, f.kind.action, f.by.Login, f.at.UTC().Format("2006-01-02 15:04 UTC"))
+	who := fmt.Sprintf("%s#%d, %s by @%s at %s", p.repo.FullName(), number, f.kind.action, f.by.Login, f.at.UTC().Format("2006-01-02 15:04 UTC"))
 	return who, s.adopt(ctx, p, i, f)
+}
+
+// A Candidate is an open issue for which the operator can begin a task.
+type Candidate struct {
+	Repo         state.Repo
+	Installation int64
+	Issue        forge.Issue
+}
+
+// Candidate reads an issue for which the operator wants to begin a task. repo is OWNER/NAME. Its error is a RefusedError if that is not
+// possible.
+func (s *Sweeper) Candidate(ctx context.Context, repo string, number int) (Candidate, error) {
+	p, i, err := s.issueWithoutTask(ctx, repo, number, false)
+	return Candidate{Repo: p.repo, Installation: p.installation, Issue: i}, err
+}
+
+// issueWithoutTask returns an open issue on which errand does not work. Whether its task may have ended is up to the caller.
+func (s *Sweeper) issueWithoutTask(ctx context.Context, repo string, number int, endedToo bool) (place, forge.Issue, error) {
+	p, err := s.placeNamed(ctx, repo)
+	if err != nil {
+		return place{}, forge.Issue{}, err
+	}
+	name := fmt.Sprintf("%s#%d", p.repo.FullName(), number)
+	t, err := s.cfg.Store.Task(ctx, state.TaskKey{Repo: p.repo.ID, Issue: number})
+	if err != nil {
+		return place{}, forge.Issue{}, err
+	}
+	if t != nil && (!endedToo || !t.Ended()) {
+		return place{}, forge.Issue{}, &RefusedError{TaskExists(name, t)}
+	}
+	i, err := s.cfg.GitHub.Issue(ctx, p.forgeRepo(), number)
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		err = refuse("there is no issue %s", name)
+	case err != nil:
+		err = fmt.Errorf("read %s: %w", name, err)
+	case i.IsPR:
+		err = refuse("%s is a pull request", name)
+	case isElsewhere(p.repo.FullName(), number, i):
+		err = refuse("%s was transferred: it is at %s now", name, i.URL)
+	case i.Closed:
+		err = refuse("%s is closed; reopen it first", name)
+	}
+	return p, i, err
+}
+
+// TaskExists explains why no task can begin for an issue, named OWNER/REPO#N, that has one.
+func TaskExists(name string, t *state.Task) string {
+	if t.Ended() {
+		return fmt.Sprintf("the task of %s has ended (%s); `errand restart %s` begins it again", name, words.Phase(t.Phase), name)
+	}
+	return fmt.Sprintf("errand is already working on %s (%s)", name, words.Phase(t.Phase))
 }
 
 // placeNamed returns the repository of a name.

@@ -299,8 +299,13 @@ func (s *Sweeper) reopenedPRs(ctx context.Context, t *state.Task) (events []even
 // isTransferred reports whether GitHub returned a different issue, because it redirects from a transferred issue to the new
 // one.
 func isTransferred(t *state.Task, i forge.Issue) bool {
-	here := fmt.Sprintf("/%s/issues/%d", t.Repo.FullName(), t.Key.Issue)
-	return i.Node != t.IssueNode && i.URL != "" && !strings.HasSuffix(strings.ToLower(i.URL), strings.ToLower(here))
+	return i.Node != t.IssueNode && isElsewhere(t.Repo.FullName(), t.Key.Issue, i)
+}
+
+// isElsewhere reports whether an issue has another address than the one under which it was read.
+func isElsewhere(repo string, number int, i forge.Issue) bool {
+	here := fmt.Sprintf("/%s/issues/%d", repo, number)
+	return i.URL != "" && !strings.HasSuffix(strings.ToLower(i.URL), strings.ToLower(here))
 }
 
 // report applies the events found for a task.

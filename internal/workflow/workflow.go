@@ -11,12 +11,14 @@ package workflow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/agent/registry"
+	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/approval"
@@ -192,4 +194,23 @@ func (s *Steps) Interpret(t *state.Task, r *state.Run) *result.Interpreter {
 // agent may see them. The errors are those of package callback.
 func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, error) {
 	return s.intake.Seen(ctx, t, number)
+}
+
+// Preview completes a task that does not exist yet, whose frozen text the operator vouches for, with the texts and the settings with
+// which it would begin, and returns the conditions that it would wait for.
+func (s *Steps) Preview(ctx context.Context, t *state.Task, i forge.Issue) (waits []*state.Waiting, err error) {
+	add := func(w *state.Waiting, failed error) {
+		if err = errors.Join(err, failed); w != nil {
+			waits = append(waits, w)
+		}
+	}
+	add(s.intake.Preview(ctx, t, i))
+	if s.Paused != nil {
+		add(s.Paused(ctx, t.Key.Repo))
+	}
+	if s.CapReached != nil {
+		_, route := s.Agents.Choose(string(state.RunPreliminary), "")
+		add(s.CapReached(ctx, s.Providers[route.Adapter]))
+	}
+	return waits, err
 }

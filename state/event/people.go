@@ -107,6 +107,15 @@ func PersonCommand(task state.TaskKey, id string, by state.Person, order state.O
 	return e
 }
 
+// OperatorRun returns the event with which the operator of errand begins a task for an issue without one, and vouches for its title and
+// text. The request's id makes it count once.
+func OperatorRun(repo state.Repo, number int, id string, issue state.Issue) Event {
+	return Event{
+		Task: state.TaskKey{Repo: repo.ID, Issue: number}, ID: "operator:" + id, Via: state.TriggerOperator, By: state.Person{Operator: true},
+		Permission: state.PermissionWrite, Repo: &repo, Payload: Triggered{Issue: &issue},
+	}
+}
+
 // OperatorCommand returns the event of a command that the operator of errand gave, who counts as a person with write access. It is
 // like a comment on the issue without an ID. The request's id makes it count once; closed reports whether the issue is closed.
 func OperatorCommand(task state.TaskKey, id string, order state.Order, closed bool) Event {

@@ -265,7 +265,7 @@ func restart(c *change) {
 		return // the same comment says it twice
 	}
 	issue := state.Issue{Node: old.IssueNode, Title: old.Frozen.Title, Body: old.Frozen.Body, Author: old.Author,
-		Labels: old.Context.Labels, Type: old.Context.IssueType, Milestone: old.Context.Milestone, Unvouched: old.Frozen.By.ID == 0}
+		Labels: old.Context.Labels, Type: old.Context.IssueType, Milestone: old.Context.Milestone, Unvouched: old.Frozen.By == state.Person{}}
 	if i := c.e.Issue(); i != nil && !c.e.By.Operator {
 		issue = *i
 	}

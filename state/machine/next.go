@@ -25,8 +25,11 @@ func Next(t *state.Task, e event.Event, p Policy) Change {
 	if needsVet(e, t) {
 		return Change{Jobs: []state.Job{vetJob(e)}, Note: "the permission of " + e.By.Login + " is checked first"}
 	}
-	if e.By.Operator && t == nil {
+	switch begins := e.Kind() == event.KindTriggered; {
+	case e.By.Operator && !begins && t == nil:
 		return Change{Note: "there is no task for the command"}
+	case e.By.Operator && begins && t != nil:
+		return Change{Note: "the issue has a task"}
 	}
 	c := &change{e: e, p: p}
 	if p, ok := e.Payload.(event.RunEnded); ok {

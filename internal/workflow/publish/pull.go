@@ -86,6 +86,9 @@ func (s *Steps) askForReview(ctx context.Context, w *step.Attempt, number int) s
 			who = t.Author
 		}
 	}
+	if who.ID == 0 { // the operator, who has no account
+		return ""
+	}
 	note, err := s.GitHub.RequestReview(ctx, w.Repo, number, who.Login)
 	if err != nil {
 		return err.Error()

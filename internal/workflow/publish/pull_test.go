@@ -107,7 +107,11 @@ func TestRequestedReviewers(t *testing.T) {
 			w.Task.Author = w.Person("eve")
 			w.Task.Approval = &state.Approval{By: w.Person("bob")}
 		}, []string{"bob"}},
-		"without approval":           {func(w *workflowtest.World) { w.Task.Author = w.Person("eve") }, []string{"ada"}},
+		"without approval": {func(w *workflowtest.World) { w.Task.Author = w.Person("eve") }, []string{"ada"}},
+		"begun by the operator": {func(w *workflowtest.World) {
+			w.Task.Author, w.Task.Trigger.By = w.Person("eve"), state.Person{Operator: true}
+			w.MustFault(simgithub.Fault{Path: "/requested_reviewers", Status: 500, Count: 99}) // nobody can be asked
+		}, nil},
 		"GitHub refuses the request": {func(w *workflowtest.World) { w.MustFault(simgithub.Fault{Path: "/requested_reviewers", Status: 422}) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

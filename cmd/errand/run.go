@@ -1,0 +1,311 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/trust"
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/state/settings"
+)
+
+// runCommand begins tasks for issues whose text the operator was shown.
+func runCommand(w world) *cobra.Command {
+	var o runOrder
+	var path string
+	c := &cobra.Command{
+		Use:   "run OWNER/REPO#N [N …]",
+		Short: "Show issues, and begin a task for each whose title and text you vouch for",
+		Long: "Show the title and the text of each issue, and begin a task with exactly these after you confirm it. You vouch for them in the place\n" +
+			"of a person with write access; invisible characters are shown as \\u{…}. This approves no plan: that takes a person with write access\n" +
+			"on GitHub, as usual. Further issues of the same repository can be given as N.\n\n" +
+			"Programs use --json, which only shows the issues, and then --yes with the hash of each text that was shown, in the order of the\n" +
+			"issues: no task begins for a text that has changed since. errand has to be running; the command reaches it at admin.listen or\n" +
+			"listen. It is recorded in the audit log: see `errand audit`. The exit code is 1 if any task was not begun.",
+		RunE: func(c *cobra.Command, args []string) error {
+			var err error
+			if o.issues, err = namedIssues(args); err != nil {
+				return errUsage{err}
+			}
+			if err := o.check(w.terminal); err != nil {
+				return errUsage{err}
+			}
+			cfg, err := config.Load(path, w.env)
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(c.Context())
+			defer stop()
+			return o.run(ctx, w, cfg)
+		},
+	}
+	configFlag(c, &path)
+	c.Flags().BoolVar(&o.yes, "yes", false, "do not ask; needs --text for each issue")
+	c.Flags().StringSliceVar(&o.texts, "text", nil, "hash of the text that was shown, for --yes; once for each issue, in their order")
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; without --yes, only show the issues")
+	return c
+}
+
+// furtherIssue matches an issue of the repository that was named before. A shell takes # at the beginning of a word as a comment.
+var furtherIssue = regexp.MustCompile(`^#?([1-9][0-9]{0,9})$`)
+
+// namedIssues returns the issues of a command line, each as OWNER/REPO#N.
+func namedIssues(args []string) ([]string, error) {
+	var issues []string
+	repo := ""
+	for _, a := range args {
+		n := furtherIssue.FindStringSubmatch(a)
+		switch {
+		case taskName.MatchString(a):
+			repo, _, _ = strings.Cut(a, "#")
+		case n != nil && repo != "":
+			a = repo + "#" + n[1]
+		default:
+			return nil, fmt.Errorf("run takes issues, as OWNER/REPO#N and then N for others of the same repository, but got %q", a)
+		}
+		issues = append(issues, a)
+	}
+	if len(issues) == 0 {
+		return nil, errors.New("run takes issues, as OWNER/REPO#N")
+	}
+	return issues, nil
+}
+
+// runOrder is the order to begin tasks.
+type runOrder struct {
+	issues, texts []string
+	yes, asJSON   bool
+}
+
+// check returns why the flags do not fit, or nil.
+func (o *runOrder) check(terminal bool) error {
+	switch {
+	case o.yes && len(o.texts) != len(o.issues):
+		return errors.New("--yes needs --text with the hash of the text that was shown, once for each issue and in their order: see `errand run --json`")
+	case !o.yes && len(o.texts) > 0:
+		return errors.New("--text is for --yes")
+	case !o.yes && !o.asJSON && !terminal:
+		return errors.New("run shows each issue and asks, which needs a terminal; programs use --json, and then --yes with --text")
+	}
+	return nil
+}
+
+// shownIssue is an issue as errand shows it before its task begins.
+type shownIssue struct {
+	Issue, URL, Author, Title, Body, Text, Plan string
+
+	Comments      []struct{ By, Withheld string }
+	Hidden, Waits []string
+}
+
+// ranIssue is the result for one issue, for programs.
+type ranIssue struct {
+	Issue   string          `json:"issue"`
+	Shown   json.RawMessage `json:"shown,omitempty"`
+	Result  string          `json:"result,omitempty"`
+	Refused string          `json:"refused,omitempty"`
+}
+
+// run handles the issues one after the other. A refusal does not affect the others.
+func (o *runOrder) run(ctx context.Context, w world, cfg config.Config) error {
+	in := bufio.NewReader(w.in)
+	results, failed := []ranIssue{}, 0
+	var broken error
+	for i, issue := range o.issues {
+		r := ranIssue{Issue: issue}
+		var err error
+		switch {
+		case o.yes:
+			r.Result, err = beginTask(ctx, cfg, issue, o.texts[i])
+		case o.asJSON:
+			r.Shown, err = preview(ctx, cfg, issue)
+		default:
+			r.Result, err = confirmAndBegin(ctx, w, in, cfg, issue)
+		}
+		var refused refusedError
+		if errors.As(err, &refused) {
+			failed++
+			r.Refused, err = refused.Error(), nil
+		}
+		if err != nil {
+			broken = fmt.Errorf("%s: %w", issue, err)
+			break
+		}
+		if results = append(results, r); o.asJSON {
+			continue
+		}
+		if r.Refused != "" {
+			_, _ = fmt.Fprintf(w.err, "%s: not started: %s\n", issue, oneLine(r.Refused))
+		} else if _, err := fmt.Fprintf(w.out, "%s: %s\n", issue, oneLine(r.Result)); err != nil {
+			return err
+		}
+	}
+	if o.asJSON {
+		data, err := json.MarshalIndent(map[string]any{"issues": results}, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := printJSON(w.out, append(data, '\n')); err != nil {
+			return err
+		}
+	}
+	if broken == nil && failed > 0 {
+		return fmt.Errorf("%d of %d tasks were not begun", failed, len(o.issues))
+	}
+	return broken
+}
+
+// confirmAndBegin shows an issue and begins its task if the operator agrees.
+func confirmAndBegin(ctx context.Context, w world, in *bufio.Reader, cfg config.Config, issue string) (string, error) {
+	data, err := preview(ctx, cfg, issue)
+	if err != nil {
+		return "", err
+	}
+	var shown shownIssue
+	if err := json.Unmarshal(data, &shown); err != nil {
+		return "", fmt.Errorf("read errand's answer: %w", err)
+	}
+	if _, err := io.WriteString(w.out, shown.page()); err != nil {
+		return "", err
+	}
+	line := make(chan string, 1)
+	go func() { // after ctx has ended, the read goes on until the program ends
+		text, _ := in.ReadString('\n')
+		line <- strings.ToLower(strings.TrimSpace(text))
+	}()
+	select {
+	case answer := <-line:
+		if answer != "y" && answer != "yes" {
+			return "", refusedError("you did not confirm it")
+		}
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	return beginTask(ctx, cfg, issue, shown.Text)
+}
+
+// preview asks the running errand for an issue as its task would freeze it.
+func preview(ctx context.Context, cfg config.Config, issue string) (json.RawMessage, error) {
+	text, err := askAbout(ctx, cfg, issue, "run.json", nil)
+	if err == nil && !json.Valid([]byte(text)) {
+		err = errors.New("errand's answer is not JSON; is this errand?")
+	}
+	return json.RawMessage(text), err
+}
+
+// beginTask has the running errand begin the task of an issue, if it still has the text of that hash.
+func beginTask(ctx context.Context, cfg config.Config, issue, text string) (string, error) {
+	return askAbout(ctx, cfg, issue, "run", url.Values{"text": {text}, "id": {rand.Text()}})
+}
+
+// askAbout sends a request about an issue, a POST if there is a form. Its error is a refusedError if errand refuses.
+func askAbout(ctx context.Context, cfg config.Config, issue, page string, form url.Values) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, adoptTimeout)
+	defer cancel()
+	repo, number, _ := strings.Cut(issue, "#")
+	method := http.MethodGet
+	if form != nil {
+		method = http.MethodPost
+	}
+	a, err := request(ctx, cfg, method, "/tasks/"+repo+"/"+number+"/"+page, form)
+	switch {
+	case errors.Is(err, errNotRunning):
+		return "", fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
+	case err != nil:
+		return "", err
+	case a.status == http.StatusOK:
+		return a.text(), nil
+	case a.status == http.StatusConflict, a.status == http.StatusBadGateway, a.status == http.StatusBadRequest:
+		return "", refusedError(a.text())
+	}
+	return "", a.unexpected()
+}
+
+// page shows the issue and asks. Each line of the issue's text has a mark, so that no text looks like errand's own.
+func (s *shownIssue) page() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s, by %s\n%s\ntext %s\n\n", oneLine(s.Issue), oneLine(s.Author), oneLine(s.URL), oneLine(s.Text))
+	writeMarked(&b, s.Title)
+	b.WriteString("\n")
+	if strings.TrimSpace(s.Body) == "" {
+		b.WriteString("  (no text)\n")
+	} else {
+		writeMarked(&b, s.Body)
+	}
+	b.WriteString("\n")
+	if len(s.Hidden) > 0 {
+		fmt.Fprintf(&b, "The agent gets this without hidden content: %s.\n", oneLine(strings.Join(s.Hidden, ", ")))
+	}
+	var given, withheld []string
+	for _, c := range s.Comments {
+		by := oneLine(c.By)
+		if by == "" {
+			by = "somebody"
+		}
+		if c.Withheld != "" {
+			withheld = append(withheld, fmt.Sprintf("by %s (%s)", by, oneLine(c.Withheld)))
+		} else if !slices.Contains(given, by) {
+			given = append(given, by)
+		}
+	}
+	if len(given) > 0 {
+		fmt.Fprintf(&b, "The agent also gets the comments by %s.\n", strings.Join(given, ", "))
+	}
+	if n := len(withheld); n > 0 {
+		fmt.Fprintf(&b, "Withheld from the agent: %s %s.\n", words.Many(n, "comment"), strings.Join(withheld[:min(n, maxNamed)], ", "))
+	}
+	if s.Plan == string(settings.PlanNone) {
+		b.WriteString("! The repository requires no plan, so the agent begins to implement at once.\n")
+	}
+	for _, wait := range s.Waits {
+		fmt.Fprintf(&b, "! The task will wait: %s\n", oneLine(wait))
+	}
+	b.WriteString("Do you vouch for this title and text, and begin the task? [y/N] ")
+	return b.String()
+}
+
+// maxNamed is the maximum number of withheld comments that are named.
+const maxNamed = 5
+
+// Limits of the lines of an issue's text: longer ones are continued in the next line, and more empty ones are counted.
+const (
+	maxLine  = 100
+	maxEmpty = 2
+)
+
+// writeMarked writes a text completely, each line with a mark and invisible characters as code points.
+func writeMarked(b *strings.Builder, text string) {
+	empty := 0
+	for line := range strings.SplitSeq(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n "), "\n") {
+		line = trust.Reveal(line)
+		if strings.TrimSpace(line) == "" {
+			empty++
+			continue
+		}
+		if empty > maxEmpty {
+			fmt.Fprintf(b, "  | (%d empty lines)\n", empty)
+		} else {
+			b.WriteString(strings.Repeat("  |\n", empty))
+		}
+		empty = 0
+		mark := "  | "
+		for chars := []rune(line); len(chars) > 0; mark = "  + " {
+			n := min(len(chars), maxLine)
+			b.WriteString(mark + string(chars[:n]) + "\n")
+			chars = chars[n:]
+		}
+	}
+}

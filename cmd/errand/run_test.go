@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// issues is an errand with the issues 4 (by eve, with hidden text), 5 (closed) and 6 (without a text) of acme/shop. Other answers are
+// those of another version.
+type issues struct {
+	mu    sync.Mutex
+	begun []string // with the hashes
+}
+
+var textOf4, textOf6 = strings.Repeat("4a", 32), strings.Repeat("6b", 32)
+
+func (i *issues) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	hash := map[string]string{"/tasks/acme/shop/4/run": textOf4, "/tasks/acme/shop/6/run": textOf6}[r.URL.Path]
+	switch path := r.Method + " " + r.URL.Path; {
+	case r.Header.Get("Authorization") != "Bearer admin-token-for-tests":
+		http.Error(w, "wrong token", http.StatusUnauthorized)
+	case path == "GET /tasks/acme/shop/4/run.json":
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"issue": "acme/shop#4", "url": "https://git.example/acme/shop/issues/4", "author": "eve", "title": "Round\u200b\nprices", "text": textOf4,
+			"body":     "Prices are <!-- not --> rounded\x1b[2J.\r\n\n\n\n\nDo you vouch for this title and text, and begin the task? [y/N] y\n" + strings.Repeat("x", 101) + "\u202e \n\n",
+			"comments": []any{map[string]any{"by": "ada"}, map[string]any{"by": "ada"}, map[string]any{"by": "bob", "withheld": "it is by a bot\x1b that is not on the list"}},
+			"hidden":   []string{"1 × HTML comment"}, "waits": []string{"the operator paused errand"}, "plan": "none",
+		})
+	case path == "GET /tasks/acme/shop/6/run.json":
+		_ = json.NewEncoder(w).Encode(map[string]any{"issue": "acme/shop#6", "title": "Nothing", "text": textOf6})
+	case strings.HasPrefix(r.URL.Path, "/tasks/acme/shop/5/run"):
+		http.Error(w, "acme/shop#5 is closed; reopen it first", http.StatusConflict)
+	case path == "GET /tasks/acme/shop/7/run.json":
+		_, _ = w.Write([]byte("<html>a page</html>"))
+	case r.Method == http.MethodPost && hash != "" && len(r.PostFormValue("id")) < 16:
+		http.Error(w, "no id", http.StatusBadRequest)
+	case r.Method == http.MethodPost && hash != "" && r.PostFormValue("text") != hash:
+		http.Error(w, "the text has changed since it was shown to you", http.StatusConflict)
+	case r.Method == http.MethodPost && hash != "":
+		i.begun = append(i.begun, r.URL.Path+" "+hash)
+		_, _ = fmt.Fprintf(w, "started with the text %s\n", hash)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// runAt runs `errand run` where somebody types, or nobody is at a terminal if typed is empty.
+func runAt(t *testing.T, i *issues, typed string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	srv := httptest.NewServer(i)
+	t.Cleanup(srv.Close)
+	var o, e bytes.Buffer
+	env := secrets(t)
+	code = run(context.Background(), world{
+		args: append([]string{"run", "-c", statusConfig(t, strings.TrimPrefix(srv.URL, "http://"), "")}, args...), in: strings.NewReader(typed), terminal: typed != "", out: &o, err: &e,
+		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+	})
+	return code, o.String(), e.String()
+}
+
+// TestRunBeginsWhatIsConfirmed: a task begins only for a text that the operator confirms, or whose hash a program names; a refusal does not
+// affect the others.
+func TestRunBeginsWhatIsConfirmed(t *testing.T) {
+	t.Parallel()
+	one, two := "/tasks/acme/shop/4/run "+textOf4, "/tasks/acme/shop/6/run "+textOf6
+	for name, c := range map[string]struct {
+		typed    string
+		args     []string
+		code     int
+		out, err string
+		begun    []string
+	}{
+		"confirmed":             {typed: "y\n", args: []string{"acme/shop#4"}, out: "[y/N] acme/shop#4: started with the text " + textOf4, begun: []string{one}},
+		"declined":              {typed: "n\n", args: []string{"acme/shop#4"}, code: exitFailed, err: "acme/shop#4: not started: you did not confirm it\nerrand: 1 of 1 tasks"},
+		"only enter":            {typed: "\n", args: []string{"acme/shop#4"}, code: exitFailed, err: "you did not confirm it"},
+		"another word":          {typed: "yes please\n", args: []string{"acme/shop#4"}, code: exitFailed, err: "you did not confirm it"},
+		"several":               {typed: "yes\nY\n", args: []string{"acme/shop#4", "5", "#6"}, code: exitFailed, out: "acme/shop#6: started", err: "acme/shop#5: not started: acme/shop#5 is closed; reopen it first\nerrand: 1 of 3", begun: []string{one, two}},
+		"one of two":            {typed: "n\ny\n", args: []string{"acme/shop#4", "acme/shop#6"}, code: exitFailed, err: "1 of 2", begun: []string{two}},
+		"the input ends":        {typed: "y\n", args: []string{"acme/shop#4", "6"}, code: exitFailed, err: "acme/shop#6: not started: you did not confirm it", begun: []string{one}},
+		"no terminal":           {args: []string{"acme/shop#4"}, code: exitUsage, err: "needs a terminal; programs use --json"},
+		"by a program":          {args: []string{"--yes", "--text", textOf4, "acme/shop#4"}, out: "acme/shop#4: started", begun: []string{one}},
+		"several by a program":  {args: []string{"--yes", "--text", textOf4, "--text", textOf6, "acme/shop#4", "6"}, out: "acme/shop#6: started", begun: []string{one, two}},
+		"hashes in other order": {args: []string{"--yes", "--text", textOf6 + "," + textOf4, "acme/shop#4", "6"}, code: exitFailed, err: "acme/shop#4: not started: the text has changed since"},
+		"without a hash":        {typed: "y\n", args: []string{"--yes", "acme/shop#4"}, code: exitUsage, err: "--yes needs --text with the hash"},
+		"a hash too few":        {args: []string{"--yes", "--text", textOf4, "acme/shop#4", "6"}, code: exitUsage, err: "--yes needs --text"},
+		"a hash without --yes":  {typed: "y\n", args: []string{"--text", textOf4, "acme/shop#4"}, code: exitUsage, err: "--text is for --yes"},
+		"no issue":              {typed: "y\n", code: exitUsage, err: "run takes issues, as OWNER/REPO#N"},
+		"a number first":        {typed: "y\n", args: []string{"4", "acme/shop#4"}, code: exitUsage, err: `but got "4"`},
+		"a path":                {typed: "y\n", args: []string{"acme/shop#4/../../../pause"}, code: exitUsage, err: "but got"},
+		"another page":          {typed: "y\n", args: []string{"acme/shop#7"}, code: exitFailed, err: "is this errand?"},
+		"another version":       {typed: "y\n", args: []string{"acme/shop#9"}, code: exitFailed, err: "acme/shop#9: errand at"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &issues{}
+			code, out, errs := runAt(t, i, c.typed, c.args...)
+			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
+				t.Errorf("got code %d, output %q, errors %q; want %d, %q, %q", code, out, errs, c.code, c.out, c.err)
+			}
+			if diff := cmp.Diff(c.begun, i.begun); diff != "" {
+				t.Errorf("begun (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRunShowsTheWholeText: invisible characters are shown, no text of the issue looks like errand's own, and everything that the operator has
+// to know is there.
+func TestRunShowsTheWholeText(t *testing.T) {
+	t.Parallel()
+	_, out, _ := runAt(t, &issues{}, "n\n", "acme/shop#4")
+	want := "\nacme/shop#4, by eve\nhttps://git.example/acme/shop/issues/4\ntext " + textOf4 + "\n\n" +
+		"  | Round\\u{200B}\n  | prices\n\n" +
+		"  | Prices are <!-- not --> rounded\\u{1B}[2J.\n  | (4 empty lines)\n" +
+		"  | Do you vouch for this title and text, and begin the task? [y/N] y\n" +
+		"  | " + strings.Repeat("x", 100) + "\n  + x\\u{202E}\n\n" +
+		"The agent gets this without hidden content: 1 × HTML comment.\nThe agent also gets the comments by ada.\n" +
+		"Withheld from the agent: 1 comment by bob (it is by a bot that is not on the list).\n" +
+		"! The repository requires no plan, so the agent begins to implement at once.\n! The task will wait: the operator paused errand\n" +
+		"Do you vouch for this title and text, and begin the task? [y/N] "
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, out, _ := runAt(t, &issues{}, "n\n", "acme/shop#6"); !strings.Contains(out, "  | Nothing\n\n  (no text)\n") {
+		t.Errorf("got %q", out)
+	}
+}
+
+// TestRunJSON: programs get every issue and every result as JSON.
+func TestRunJSON(t *testing.T) {
+	t.Parallel()
+	type result struct {
+		Issue, Result, Refused string
+		Shown                  struct{ Text, Body string }
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want []result
+	}{
+		"shown": {[]string{"acme/shop#6", "5"}, []result{{Issue: "acme/shop#6", Shown: struct{ Text, Body string }{Text: textOf6}}, {Issue: "acme/shop#5", Refused: "acme/shop#5 is closed; reopen it first"}}},
+		"begun": {[]string{"--yes", "--text", textOf6, "--text", textOf4, "acme/shop#6", "5"}, []result{
+			{Issue: "acme/shop#6", Result: "started with the text " + textOf6}, {Issue: "acme/shop#5", Refused: "acme/shop#5 is closed; reopen it first"},
+		}},
+		"one fails": {[]string{"acme/shop#5", "7", "6"}, []result{{Issue: "acme/shop#5", Refused: "acme/shop#5 is closed; reopen it first"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got struct{ Issues []result }
+			i := &issues{}
+			code, out, errs := runAt(t, i, "", append([]string{"--json"}, c.args...)...)
+			if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitFailed {
+				t.Fatalf("got code %d, %v: %s%s", code, err, out, errs)
+			}
+			if diff := cmp.Diff(c.want, got.Issues); diff != "" || name == "shown" && len(i.begun) > 0 {
+				t.Errorf("begun %v, results (-want +got):\n%s", i.begun, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,38 @@
+package intake
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+)
+
+// Preview completes a task that does not exist yet, whose frozen text the operator vouches for, with the texts and the settings with
+// which it would begin. It returns the condition that its start would wait for, nil if there is none. It only reads.
+func (s *Steps) Preview(ctx context.Context, t *state.Task, i forge.Issue) (*state.Waiting, error) {
+	w := &step.Attempt{Task: t, Repo: forge.RepoOf(t), Log: zerolog.Ctx(ctx)}
+	out, err := s.GitHub.IssueSnapshot(ctx, w.Repo, t.Key.Issue, step.ConfigFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the discussion: %w", err)
+	}
+	repoSettings, waiting := s.Settings.Of(t.Repo.FullName(), out)
+	if waiting != nil && waiting.Kind == state.WaitConfig {
+		repoSettings = s.Settings.Defaults
+	}
+	view, err := s.visible(ctx, w, repoSettings, out)
+	if err != nil {
+		return nil, fmt.Errorf("decide what the agent may see: %w", err)
+	}
+	t.Settings, t.Context = repoSettings, s.context(t, view)
+	if waiting == nil {
+		waiting, err = step.MissingPermissions(ctx, s.GitHub, w)
+	}
+	if waiting == nil && err == nil {
+		waiting, err = s.blocked(ctx, w, i, view)
+	}
+	return waiting, err
+}
