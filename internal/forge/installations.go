@@ -234,6 +234,28 @@ func (f *Forge) CheckInstalled(ctx context.Context, repo int64) error {
 	return op.Wrap(err)
 }
 
+// RepositoryByID returns a repository under its present name, and the installation of the App that includes it. The error is ErrNotFound if
+// none does.
+func (f *Forge) RepositoryByID(ctx context.Context, id int64) (repo state.Repo, installation int64, err error) {
+	op, err := f.client.Read(ctx, 0, "look for an installation", fmt.Sprintf("of repository %d", id))
+	if err != nil {
+		return state.Repo{}, 0, err
+	}
+	in, _, err := op.GitHub.Apps.FindRepositoryInstallationByID(op.Ctx, id)
+	if err != nil {
+		return state.Repo{}, 0, op.Wrap(err)
+	}
+	op, err = f.client.Read(ctx, in.GetID(), "read a repository", fmt.Sprint(id))
+	if err != nil {
+		return state.Repo{}, 0, err
+	}
+	r, _, err := op.GitHub.Repositories.GetByID(op.Ctx, id)
+	if err != nil {
+		return state.Repo{}, 0, op.Wrap(err)
+	}
+	return repoOf(r), in.GetID(), nil
+}
+
 func permissionMap(p *github.InstallationPermissions) map[string]string {
 	out := map[string]string{}
 	if raw, err := json.Marshal(p); err == nil {

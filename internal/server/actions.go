@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -18,31 +19,32 @@ import (
 // comment of a person with write access, except that the command does not accept edits of the issue: the text that the task knows
 // stays, and an edit since is treated like any other.
 func (s *Server) act(ctx context.Context, t *state.Task, by state.Person, order state.Order, a store.Action) (store.Action, error) {
+	e := event.OperatorCommand(t.Key, a.ID, order, false)
 	if by.ID != 0 {
-		p, err := s.forge.Permission(ctx, forge.RepoOf(t), by.Login, by.ID)
+		e = event.PersonCommand(t.Key, a.ID, by, order, false)
+	}
+	a.Task = t.Key
+	repo := forge.RepoOf(t)
+	if order.Verb == state.VerbRestart || order.Verb == state.VerbRetry && t.Ended() {
+		refusal, err := s.readAgain(ctx, t, &e)
+		switch {
+		case err != nil:
+			return a, admin.UnchangedError{Err: err}
+		case refusal != "":
+			a.Refused, a.Result = true, refusal
+			return a, s.store.Audit.Add(ctx, a)
+		}
+		repo = forge.Repo{Installation: e.Installation, Owner: e.Repo.Owner, Name: e.Repo.Name, ID: e.Repo.ID}
+	}
+	if by.ID != 0 { // asked last, so that a permission that was just taken back does not count
+		p, err := s.forge.Permission(ctx, repo, by.Login, by.ID)
 		if err != nil {
 			return a, admin.UnchangedError{Err: fmt.Errorf("read your permission: %w", err)}
 		}
 		if !p.CanWrite() {
-			a.Task, a.Refused, a.Result = t.Key, true, "commands need write access to the repository"
+			a.Refused, a.Result = true, "commands need write access to the repository"
 			return a, s.store.Audit.Add(ctx, a)
 		}
-	}
-	closed := false
-	if order.Verb == state.VerbRestart || order.Verb == state.VerbRetry && t.Ended() {
-		i, err := s.forge.Issue(ctx, forge.RepoOf(t), t.Key.Issue)
-		switch {
-		case errors.Is(err, forge.ErrNotFound):
-			a.Task, a.Refused, a.Result = t.Key, true, "the issue no longer exists, or errand has no access to it"
-			return a, s.store.Audit.Add(ctx, a)
-		case err != nil:
-			return a, admin.UnchangedError{Err: fmt.Errorf("read the issue: %w", err)}
-		}
-		closed = i.Closed
-	}
-	e := event.OperatorCommand(t.Key, a.ID, order, closed)
-	if by.ID != 0 {
-		e = event.PersonCommand(t.Key, a.ID, by, order, closed)
 	}
 	done, err := s.store.Act(ctx, e, a, judge(order))
 	if err == nil && !done.Refused && (order.Verb == state.VerbRetry || order.Verb == state.VerbRestart) {
@@ -53,6 +55,35 @@ func (s *Server) act(ctx context.Context, t *state.Task, by state.Person, order 
 			Str("result", done.Result).Msg("command given on errand's pages")
 	}
 	return done, err
+}
+
+// readAgain completes the event of a command that begins another life of a task: with the repository as it is now, of which webhooks may be
+// lost since the task ended and which sweeps do not compare then, and with whether the issue is closed. It returns why the command is
+// refused, or "".
+func (s *Server) readAgain(ctx context.Context, t *state.Task, e *event.Event) (refusal string, err error) {
+	repo, installation, err := s.forge.RepositoryByID(ctx, t.Key.Repo)
+	switch {
+	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrNotInstalled):
+		return "errand has no access to the repository: install the App there", nil
+	case err != nil:
+		return "", fmt.Errorf("read the repository: %w", err)
+	}
+	e.Repo, e.Installation = &repo, installation
+	now := *t
+	now.Repo, now.Installation = repo, installation
+	i, err := s.forge.Issue(ctx, forge.RepoOf(&now), t.Key.Issue)
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		return "the issue no longer exists, or errand has no access to it", nil
+	case err != nil:
+		return "", fmt.Errorf("read the issue: %w", err)
+	case watch.IsTransferred(&now, i):
+		return "the issue was transferred: it is at " + i.URL + " now", nil
+	}
+	said := event.Of[event.Commented](*e)
+	said.Issue = &state.Issue{Closed: i.Closed}
+	e.Payload = said
+	return "", nil
 }
 
 // judge completes an action with the result of its command.

@@ -232,7 +232,7 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 		return s.countUnreachable(ctx, t, err)
 	}
 	delete(s.unreachableSince, t.Key)
-	if isTransferred(t, i) {
+	if IsTransferred(t, i) {
 		return s.report(ctx, t, []event.Event{{Payload: event.IssueGone{Lost: "it was transferred"}}})
 	}
 	var events []event.Event
@@ -296,9 +296,9 @@ func (s *Sweeper) reopenedPRs(ctx context.Context, t *state.Task) (events []even
 	return events, nil
 }
 
-// isTransferred reports whether GitHub returned a different issue, because it redirects from a transferred issue to the new
+// IsTransferred reports whether GitHub returned a different issue, because it redirects from a transferred issue to the new
 // one.
-func isTransferred(t *state.Task, i forge.Issue) bool {
+func IsTransferred(t *state.Task, i forge.Issue) bool {
 	return i.Node != t.IssueNode && isElsewhere(t.Repo.FullName(), t.Key.Issue, i)
 }
 
