@@ -90,6 +90,8 @@ type TaskPhase struct {
 	Step JobKind `json:"step,omitempty"`
 	// Waiting is the condition, other than an action of people, that the task waits for. It is not a phase.
 	Waiting *Waiting `json:"waiting,omitempty"`
+	// PausedSince is since when the task waited for a pause, while it checks again whether that is in effect and Waiting is nil.
+	PausedSince time.Time `json:"paused_since,omitzero"`
 	// Outages counts how often in a row the task was interrupted because a step was impossible for the time being.
 	Outages int           `json:"outages,omitempty"`
 	History []PhaseChange `json:"history"`

@@ -31,7 +31,7 @@ func Next(t *state.Task, e event.Event, p Policy) Change {
 	case e.By.Operator && begins && t != nil:
 		return Change{Note: "the issue has a task"}
 	}
-	c := &change{e: e, p: p}
+	c := &change{e: e, p: p, before: t}
 	if p, ok := e.Payload.(event.RunEnded); ok {
 		c.result = &p.Result
 	}
@@ -62,6 +62,7 @@ type change struct {
 	dropWork bool
 	dropDue  bool
 	matched  bool
+	before   *state.Task // as it was before the event, nil if there was none
 	// hadIdleVM reports whether the task had an idle VM before the event.
 	hadIdleVM bool
 	answer    string // to a command that was given on errand's pages
@@ -130,6 +131,7 @@ func finishChange(c *change) Change {
 		}
 		return Change{Jobs: c.jobs, Note: note}
 	}
+	keepPausedSince(c)
 	if !needsNoUpdate(c) && !c.isStatusFailure() {
 		c.t.Visible++
 	}
@@ -141,6 +143,29 @@ func finishChange(c *change) Change {
 	}
 	boundTexts(c.t)
 	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended() || c.dropDue, Answer: c.answer, Note: c.note}
+}
+
+// keepPausedSince keeps since when a task has waited for a pause while it checks again whether the pause is in effect: the wait is not
+// shown then, but if the step finds it again, it did not begin anew.
+func keepPausedSince(c *change) {
+	if c.before == nil {
+		return
+	}
+	since := c.before.PausedSince
+	if w := c.before.Waiting; w != nil {
+		since = time.Time{}
+		if w.Kind == state.WaitPaused {
+			since = w.Since
+		}
+	}
+	c.t.PausedSince = time.Time{}
+	switch w := c.t.Waiting; {
+	case since.IsZero() || c.t.Gen != c.before.Gen || c.t.Phase != c.before.Phase:
+	case w == nil && (c.t.Run == nil || c.t.Run.State == state.RunLaunching):
+		c.t.PausedSince = since
+	case w != nil && w.Kind == state.WaitPaused:
+		w.Since = since
+	}
 }
 
 // progressGaps is the number of StatusGaps between two edits of the status comment that show nothing but the last
