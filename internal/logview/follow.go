@@ -3,6 +3,7 @@ package logview
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ const silence = time.Minute
 func (v *view) follow(ctx context.Context) error {
 	for first := true; ; first = false {
 		over := v.over(time.Now()) // what was written until then is printed by this poll
-		if err := v.poll(); err != nil {
+		if err := errors.Join(v.poll(), v.checkRun()); err != nil {
 			return err
 		}
 		switch {

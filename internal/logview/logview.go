@@ -90,10 +90,26 @@ func Show(ctx context.Context, w io.Writer, q Query) error {
 	if err := v.poll(); err != nil {
 		return err
 	}
+	if err := v.checkRun(); err != nil {
+		return err
+	}
 	if len(v.files) == 0 {
 		return fmt.Errorf("%w: %s (looked in %s)", ErrNone, q.Task, v.dir())
 	}
 	return nil
+}
+
+// checkRun returns an error that names the runs of the task if the query selects one that is not among them.
+func (v *view) checkRun() error {
+	if len(v.files) > 0 || len(v.runs) == 0 {
+		return nil
+	}
+	slices.Sort(v.runs)
+	names := make([]string, len(v.runs))
+	for i, n := range v.runs {
+		names[i] = strconv.Itoa(n)
+	}
+	return fmt.Errorf("%s has no run %d; its runs are: %s", v.q.Task, v.q.Run, strings.Join(names, ", "))
 }
 
 // view is the state of one call of Show.
@@ -102,6 +118,7 @@ type view struct {
 	out   io.Writer
 	files map[string]*file // of the task, by path
 	other map[string]bool
+	runs  []int    // the task's runs that the query does not select
 	lives []string // the names of the task's summaries, one for each life; known if files is not empty
 }
 
@@ -217,6 +234,9 @@ func (v *view) addFile(name string) error {
 			v.other = map[string]bool{}
 		}
 		v.other[path] = true
+		if strings.EqualFold(f.head.Task, v.q.Task) {
+			v.runs = append(v.runs, seq)
+		}
 		return nil
 	}
 	v.files[path] = f

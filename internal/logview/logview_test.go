@@ -149,6 +149,25 @@ func TestShow(t *testing.T) {
 	}
 }
 
+// TestNoSuchRun: for a run that a task does not have, its runs are named; nobody waits for it. A task without any run is waited for.
+func TestNoSuchRun(t *testing.T) {
+	t.Parallel()
+	dir := sample(t)
+	for _, follow := range []bool{false, true} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err := Show(ctx, io.Discard, Query{Dir: dir, Task: "acme/shop#1", Run: 9, Follow: follow, Every: time.Millisecond})
+		cancel()
+		if err == nil || err.Error() != "acme/shop#1 has no run 9; its runs are: 1, 2" {
+			t.Errorf("follow %v: got %v", follow, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := Show(ctx, io.Discard, Query{Dir: dir, Task: "acme/shop#77", Run: 1, Follow: true, Every: time.Millisecond}); err != nil || ctx.Err() == nil {
+		t.Errorf("a task without a run: got %v", err)
+	}
+}
+
 // TestFollow: later entries are printed once, complete and in order; so are runs that start later.
 func TestFollow(t *testing.T) {
 	t.Parallel()
