@@ -76,7 +76,7 @@ func (k *Keeper) Pause(ctx context.Context, repo, reason string, a store.Action)
 	}
 	p := state.Pause{By: a.By, Reason: reason}
 	if repo != "" {
-		if p.Repo, p.Name, err = k.find(ctx, repo); err != nil {
+		if p.Repo, p.Name, err = k.findToPause(ctx, repo); err != nil {
 			return a, err
 		}
 		a.Subject = p.Name
@@ -134,7 +134,7 @@ func (k *Keeper) Resume(ctx context.Context, repo string, all bool, a store.Acti
 	}
 	if repo != "" {
 		var err error
-		if id, a.Subject, err = k.find(ctx, repo); err != nil {
+		if id, a.Subject, err = k.findPaused(ctx, repo); err != nil {
 			return a, err
 		}
 	}
@@ -166,16 +166,31 @@ func stillPaused(left []state.Pause, repo int64) string {
 // maxNames is the maximum number of names in one line.
 const maxNames = 10
 
-// find returns the ID and the name of a repository. One that is paused is found without GitHub, also by the name that it had.
-func (k *Keeper) find(ctx context.Context, repo string) (int64, string, error) {
+// findPaused returns the ID and the name of a repository that was paused under a name. It is found without GitHub, unless several were
+// paused under the name that they had, one after the other.
+func (k *Keeper) findPaused(ctx context.Context, repo string) (int64, string, error) {
 	list, err := k.List(ctx)
 	if err != nil {
 		return 0, "", err
 	}
-	if i := slices.IndexFunc(list, func(p state.Pause) bool { return p.Repo != 0 && strings.EqualFold(p.Name, repo) }); i >= 0 {
-		return list[i].Repo, list[i].Name, nil
+	list = slices.DeleteFunc(list, func(p state.Pause) bool { return p.Repo == 0 || !strings.EqualFold(p.Name, repo) })
+	if len(list) == 1 {
+		return list[0].Repo, list[0].Name, nil
 	}
 	r, err := k.cfg.Repository(ctx, repo)
+	return r.ID, r.FullName(), err
+}
+
+// findToPause returns the ID and the name of the repository that has a name now. A repository that has lost it to another one is paused
+// by its ID, so its pause is not that of the other. If none has the name, it is that of the repository that was paused under it.
+func (k *Keeper) findToPause(ctx context.Context, repo string) (int64, string, error) {
+	r, err := k.cfg.Repository(ctx, repo)
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		if id, name, err := k.findPaused(ctx, repo); err == nil {
+			return id, name, nil
+		}
+	}
 	return r.ID, r.FullName(), err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -213,6 +214,43 @@ func TestRenamedRepositoryIsResumed(t *testing.T) {
 	w.pause("acme/shop", "", "paused; no agent is working")
 	w.cfg.Repository = func(context.Context, string) (state.Repo, error) { return state.Repo{}, errors.New("asked GitHub") }
 	w.resume("Acme/Shop", false, "resumed")
+}
+
+// TestNewRepositoryWithOldName: a repository that has got the name of a paused one, which was renamed, is paused and resumed by itself.
+func TestNewRepositoryWithOldName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pause("acme/shop", "old", "paused; no agent is working")
+	known := w.cfg.Repository
+	w.cfg.Repository = func(ctx context.Context, name string) (state.Repo, error) {
+		switch name {
+		case "acme/shop":
+			return state.Repo{ID: 8, Owner: "acme", Name: "shop"}, nil
+		case "acme/store":
+			return state.Repo{ID: 7, Owner: "acme", Name: "store"}, nil
+		}
+		return known(ctx, name)
+	}
+	held := func(want ...int64) {
+		t.Helper()
+		for _, repo := range []int64{7, 8} {
+			if wait, err := w.Waiting(t.Context(), repo); err != nil || (wait != nil) != slices.Contains(want, repo) {
+				t.Errorf("repository %d: got %+v, %v; want paused: %v", repo, wait, err, want)
+			}
+		}
+	}
+	held(7)
+	w.pause("acme/shop", "new", "paused; no agent is working")
+	held(7, 8)
+	w.pause("acme/store", "", "was paused already; no agent is working")
+	w.resume("acme/shop", false, "resumed")
+	held(7)
+	w.pause("acme/shop", "", "paused; no agent is working")
+	w.resume("acme/store", false, "resumed")
+	held(8)
+	w.cfg.Repository = func(context.Context, string) (state.Repo, error) { return state.Repo{}, &RefusedError{"no access"} }
+	w.pause("acme/shop", "", "was paused already; no agent is working")
+	w.pause("acme/store", "", "error: no access")
 }
 
 // TestRunContinuesTasksAfterARestart: if errand died after the pause had ended, the tasks continue when it starts again; and they do
