@@ -96,24 +96,14 @@ func (e examination) report(ctx context.Context, w world, cfg config.Config, inv
 		}
 		return r, nil
 	}
-	asking, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	a, err := ask(asking, cfg, http.MethodGet, "/doctor.json")
-	var served doctor.Report
+	served, err := served(ctx, cfg)
 	switch {
 	case ctx.Err() != nil:
 		return r, ctx.Err()
-	case asking.Err() != nil:
-		err = fmt.Errorf("errand at %s did not answer within %s", a.address, answerTimeout)
+	case err == nil:
+		return served, nil
 	case errors.Is(err, errNotRunning):
 		return e.stopped(ctx, w, cfg)
-	case err == nil && a.status != http.StatusOK:
-		err = a.unexpected()
-	case err == nil:
-		if err = json.Unmarshal(a.body, &served); err == nil && served.Serving && len(served.Findings) > 0 {
-			return served, nil
-		}
-		err = fmt.Errorf("what answers at %s sent no report of errand doctor", a.address)
 	}
 	if host := cfg.TLSHost(); host != "" && cfg.Admin.Listen == "" && errors.Is(err, errNoAnswer) {
 		r, stopped := e.stopped(ctx, w, cfg)
@@ -128,6 +118,39 @@ func (e examination) report(ctx context.Context, w world, cfg config.Config, inv
 	r, err = e.stopped(ctx, w, cfg)
 	r.Findings = append([]doctor.Finding{found}, r.Findings...)
 	return r, err
+}
+
+// served returns the report of the running errand. If none runs on the data folder, what answers at its address is another program, which must
+// not get the admin token.
+func served(ctx context.Context, cfg config.Config) (r doctor.Report, err error) {
+	serving, err := server.IsServing(cfg)
+	another := err == nil && !serving // a user who may not look into the folder cannot tell
+	to := cfg
+	if another {
+		to.Admin.Token = config.Secret{}
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	a, err := ask(ctx, to, http.MethodGet, "/doctor.json")
+	if started, _ := server.IsServing(cfg); another && started { // meanwhile: systemd had its socket
+		return served(ctx, cfg)
+	}
+	switch {
+	case errors.Is(err, errNotRunning):
+		return r, err
+	case another:
+		return r, fmt.Errorf("something answers at %s, but no errand runs on the data folder %s", a.address, cfg.Data)
+	case ctx.Err() != nil:
+		return r, fmt.Errorf("errand at %s did not answer within %s", a.address, answerTimeout)
+	case err != nil:
+		return r, err
+	case a.status != http.StatusOK:
+		return r, a.unexpected()
+	}
+	if err := json.Unmarshal(a.body, &r); err != nil || !r.Serving || len(r.Findings) == 0 {
+		return doctor.Report{}, fmt.Errorf("what answers at %s sent no report of errand doctor", a.address)
+	}
+	return r, nil
 }
 
 // stopped makes the checks without a running errand.

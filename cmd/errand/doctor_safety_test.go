@@ -63,7 +63,7 @@ func TestDoctorFixesOnlyOwnFiles(t *testing.T) {
 }
 
 // TestDoctorDistrustsTheAddress: what answers at errand's address can be another program. It can neither make --fix change files nor
-// control the terminal, nor pass as errand.
+// control the terminal, nor pass as errand, and gets no token.
 func TestDoctorDistrustsTheAddress(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
@@ -85,7 +85,12 @@ func TestDoctorDistrustsTheAddress(t *testing.T) {
 				}
 				text = string(evil)
 			}
-			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) }))
+			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if sent := r.Header.Get("Authorization"); sent != "" {
+					t.Errorf("another program got %q", sent)
+				}
+				_, _ = w.Write([]byte(text))
+			}))
 			t.Cleanup(other.Close)
 			c.config["listen"] = strings.TrimPrefix(other.URL, "http://")
 			for _, args := range [][]string{nil, {"--json"}} {
@@ -93,7 +98,7 @@ func TestDoctorDistrustsTheAddress(t *testing.T) {
 				if code != exitFailed || strings.ContainsAny(out+errs, "\x1b\u009b\a") || strings.Contains(out, "u001b") || strings.Contains(out, strings.Repeat("x", 1500)) {
 					t.Errorf("code %d, output %q", code, out+errs)
 				}
-				if name != "a report" && !strings.Contains(out, "sent no report") {
+				if !strings.Contains(out, "no errand runs on the data folder") {
 					t.Errorf("got\n%s", out)
 				}
 			}

@@ -231,7 +231,7 @@ func TestDoctor(t *testing.T) {
 				c.t.Cleanup(other.Close)
 				c.config["listen"] = strings.TrimPrefix(other.URL, "http://")
 			},
-			check: "serve", status: doctor.Failed, found: "answered 404", fix: "set listen to another one",
+			check: "serve", status: doctor.Failed, found: "no errand runs on the data folder", fix: "set listen to another one",
 			follow: func(c *clinic) { c.config["listen"] = "127.0.0.1:1" },
 		},
 		"Hetzner token": {

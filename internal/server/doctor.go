@@ -44,6 +44,12 @@ func (s *Server) Doctor(ctx context.Context) doctor.Report {
 	return r
 }
 
+// IsServing reports whether an errand runs on the data folder of a configuration. What answers at its address is another program if none does.
+// The error is fs.ErrPermission if this user may not look.
+func IsServing(cfg config.Config) (bool, error) {
+	return boltkv.IsOpen(filepath.Join(cfg.Data, "errand.db"))
+}
+
 // DoctorStopped checks the installation while no server runs. It opens the store read-only, and everything else in a temporary
 // folder, so that nothing is changed.
 func DoctorStopped(ctx context.Context, cfg config.Config, opts Options) (doctor.Report, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,6 +45,37 @@ func TestCheckWhileInUse(t *testing.T) {
 		default:
 		}
 	}
+}
+
+// TestIsOpen: a file is open exactly while a store is; looking neither creates nor reads it.
+func TestIsOpen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "errand.db")
+	check := func(want bool) {
+		t.Helper()
+		if open, err := boltkv.IsOpen(path); err != nil || open != want {
+			t.Errorf("got %v, %v; want %v", open, err, want)
+		}
+	}
+	check(false)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("looking created the file: %v", err)
+	}
+	for range 2 {
+		db, err := boltkv.Open(path, boltkv.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(true)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check(false)
+	}
+	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check(false)
 }
 
 // TestCheckFindsDamage: a truncated or overwritten file is an error, whether it is in use or not, and not the end of the process.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -79,6 +80,25 @@ func Lock(path string) (release func() error, err error) {
 		return nil, errors.Join(fmt.Errorf("lock the store: %w", err), f.Close())
 	}
 	return f.Close, nil
+}
+
+// IsOpen reports whether a process has the file at path open, as Open does. It changes nothing; a file that does not exist is not open.
+func IsOpen(path string) (open bool, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the lock of the store: %w", err)
+	}
+	return false, nil
 }
 
 // Compact rewrites the closed file at path without its free pages and returns its sizes before and after. It replaces
