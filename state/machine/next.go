@@ -253,6 +253,9 @@ func nextTrigger(c *change, via state.TriggerVia, base string) state.Trigger {
 		}
 		return state.Trigger{By: c.t.Trigger.By, Via: via, At: c.e.Now, Base: base, Operator: true}
 	}
+	if via == state.TriggerOperator { // the life before was begun by the operator, this one is not
+		via = state.TriggerMention
+	}
 	if c.e.By.Operator {
 		return state.Trigger{By: state.Person{ID: c.e.By.ID, Login: c.e.By.Login}, Via: via, At: c.e.Now, Base: base}
 	}

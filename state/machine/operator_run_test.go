@@ -70,12 +70,15 @@ func TestTextOfOperatorSurvivesRestart(t *testing.T) {
 		e    event.Event
 		by   state.Person
 		held bool
+		via  state.TriggerVia
 	}{
-		"restarted by the operator": {event.OperatorCommand(state.TaskKey{Repo: 7, Issue: 1}, "r2", state.Order{Verb: state.VerbRestart}, false), state.Person{Operator: true}, false},
+		"restarted by the operator": {event.OperatorCommand(state.TaskKey{Repo: 7, Issue: 1}, "r2", state.Order{Verb: state.VerbRestart}, false), state.Person{Operator: true}, false, state.TriggerOperator},
 		"restarted on the pull request": {event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Commented{
-			Comment: &state.Comment{ID: 5, OnPR: true, Mention: true}, Orders: []state.Order{{Verb: state.VerbRestart}}}}, writer, false},
+			Comment: &state.Comment{ID: 5, OnPR: true, Mention: true}, Orders: []state.Order{{Verb: state.VerbRestart}}}}, writer, false, state.TriggerMention},
+		"restarted on a page": {event.PersonCommand(state.TaskKey{Repo: 7, Issue: 1}, "r2", writer, state.Order{Verb: state.VerbRestart}, false),
+			state.Person{Operator: true}, false, state.TriggerMention},
 		"edited": {event.Event{By: visitor, Permission: state.PermissionRead, Payload: event.IssueEdited{Issue: &state.Issue{Title: "Bug", Body: "Other."}}},
-			state.Person{Operator: true}, true},
+			state.Person{Operator: true}, true, state.TriggerOperator},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,8 +87,8 @@ func TestTextOfOperatorSurvivesRestart(t *testing.T) {
 			l.start()
 			l.do(c.e)
 			held := l.task.Waiting != nil && l.task.Waiting.Kind == state.WaitEdit
-			if l.task.Frozen.By != c.by || l.task.Frozen.Body != bug.Body || held != c.held {
-				t.Errorf("got a text by %+v, waiting %+v", l.task.Frozen.By, l.task.Waiting)
+			if l.task.Frozen.By != c.by || l.task.Frozen.Body != bug.Body || held != c.held || l.task.Trigger.Via != c.via {
+				t.Errorf("got a text by %+v, waiting %+v, trigger %+v", l.task.Frozen.By, l.task.Waiting, l.task.Trigger)
 			}
 		})
 	}
