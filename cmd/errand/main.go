@@ -8,7 +8,7 @@
 //	errand logs OWNER/REPO#N            show the transcripts of an issue's task
 //	errand run OWNER/REPO#N             begin a task for an issue; cancel, stop, retry, restart and budget direct it
 //	errand pause [OWNER/REPO]           start no new runs; also resume and drain
-//	errand bake GROUP -c config.yml     bake a base image; reap deletes orphaned cloud resources
+//	errand init OWNER/REPO              propose a repository's settings in a pull request
 //
 // `errand help` lists the others. The exit code is 0 for success, 1 for a failure, and 2 for wrong usage.
 //
@@ -77,7 +77,7 @@ func run(ctx context.Context, w world) int {
 	root.AddCommand(actionCommands(w)...)
 	root.AddCommand(pauseCommands(w)...)
 	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w), configCommand(w), completionCommand(w))
-	root.AddCommand(backupCommand(w), restoreCommand(w))
+	root.AddCommand(backupCommand(w), restoreCommand(w), initCommand(w))
 	addCompletions(root, w)
 	err := root.ExecuteContext(ctx)
 	var usage errUsage

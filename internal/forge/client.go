@@ -22,6 +22,7 @@ type (
 	LimitKind  = client.LimitKind
 
 	Published      = publish.Published
+	FileCommit     = publish.FileCommit
 	TreeEntry      = publish.TreeEntry
 	MovedError     = publish.MovedError
 	LargeFileError = publish.LargeFileError

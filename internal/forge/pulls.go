@@ -167,6 +167,19 @@ func (f *Forge) ReopenPR(ctx context.Context, r Repo, number int) (PR, error) {
 	return prOf(got), nil
 }
 
+// EditPR replaces the title and the body of a pull request. It can be repeated.
+func (f *Forge) EditPR(ctx context.Context, r Repo, number int, title, body string) (PR, error) {
+	op, err := f.client.Write(ctx, r.Installation, "edit pull request", onIssue(r, number))
+	if err != nil {
+		return PR{}, err
+	}
+	got, _, err := op.GitHub.PullRequests.Edit(op.Ctx, r.Owner, r.Name, number, &github.PullRequest{Title: &title, Body: &body})
+	if err != nil {
+		return PR{}, op.Wrap(err)
+	}
+	return prOf(got), nil
+}
+
 // ClosePR closes a pull request without merging it. It can be repeated.
 func (f *Forge) ClosePR(ctx context.Context, r Repo, number int) error {
 	op, err := f.client.Write(ctx, r.Installation, "close pull request", onIssue(r, number))

@@ -35,9 +35,45 @@ func (f *Forge) File(ctx context.Context, r Repo, ref, path string) (content []b
 	return []byte(text), file.GetSHA(), op.Wrap(err)
 }
 
-// orgFile returns a file of the default branch of OWNER/.github, nil if there is none. The App need not be installed
+// Found is a repository as the App can reach it.
+type Found struct {
+	Repo
+	DefaultBranch string
+	Archived      bool
+	Private       bool
+}
+
+// FindRepo returns a repository, OWNER/NAME, with the App's installation. It returns ErrNotInstalled if the App is not installed there, or if
+// the repository does not exist.
+func (f *Forge) FindRepo(ctx context.Context, fullName string) (Found, error) {
+	owner, name, _ := strings.Cut(fullName, "/")
+	op, err := f.client.Read(ctx, 0, "find the installation", "of "+fullName)
+	if err != nil {
+		return Found{}, err
+	}
+	in, _, err := op.GitHub.Apps.FindRepositoryInstallation(op.Ctx, owner, name)
+	if client.StatusOf(err) == http.StatusNotFound {
+		return Found{}, fmt.Errorf("%w: %s", ErrNotInstalled, fullName)
+	}
+	if err != nil {
+		return Found{}, op.Wrap(err)
+	}
+	if op, err = f.client.Read(ctx, in.GetID(), "read repository", fullName); err != nil {
+		return Found{}, err
+	}
+	got, _, err := op.GitHub.Repositories.Get(op.Ctx, owner, name)
+	if err != nil {
+		return Found{}, op.Wrap(err)
+	}
+	return Found{
+		Repo:          Repo{Installation: in.GetID(), Owner: got.GetOwner().GetLogin(), Name: got.GetName(), ID: got.GetID()},
+		DefaultBranch: got.GetDefaultBranch(), Archived: got.GetArchived(), Private: got.GetPrivate(),
+	}, nil
+}
+
+// OrgFile returns a file of the default branch of OWNER/.github, nil if there is none. The App need not be installed
 // there.
-func (f *Forge) orgFile(ctx context.Context, r Repo, path string) ([]byte, error) {
+func (f *Forge) OrgFile(ctx context.Context, r Repo, path string) ([]byte, error) {
 	content, _, err := f.File(ctx, orgRepo(r), "", path)
 	if errors.Is(err, ErrNotFound) || client.StatusOf(err) == http.StatusForbidden {
 		return nil, nil

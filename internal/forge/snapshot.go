@@ -131,7 +131,7 @@ func (f *Forge) IssueSnapshot(ctx context.Context, r Repo, number int, file stri
 	switch {
 	case out.Config != nil:
 	case data.Org == nil && queryErr != nil && client.Forbidden(queryErr): // GraphQL may be stricter than REST about what is public
-		if out.OrgConfig, err = f.orgFile(ctx, r, file); err != nil {
+		if out.OrgConfig, err = f.OrgFile(ctx, r, file); err != nil {
 			return IssueSnapshot{}, err
 		}
 	case data.Org != nil:

@@ -26,7 +26,6 @@ import (
 	"github.com/errand-bot/errand/internal/taskvm"
 	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/workflow"
-	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/settings"
 )
@@ -106,7 +105,7 @@ func (s *Server) makeTether(ctx context.Context) error {
 		Log:          s.opts.Log,
 	})
 	internet := s.opts.Hooks.Internet
-	s.tether = tether.New(tether.Config{
+	s.tetherConfig = tether.Config{
 		Tasks:        s.store,
 		Key:          key.Current,
 		PreviousKey:  key.Previous,
@@ -117,7 +116,8 @@ func (s *Server) makeTether(ctx context.Context) error {
 		EgressPolicy: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) },
 		EgressDone:   s.recordRequest,
 		Log:          s.opts.Log,
-	})
+	}
+	s.tether = tether.New(s.tetherConfig)
 	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
 	return nil
 }
@@ -245,16 +245,14 @@ func (s *Server) makeWorkflow(context.Context) error {
 		Defaults:          s.cfg.Settings(),
 		Gate:              settings.Gate(s.cfg.Gate),
 		ShellFor:          s.cfg.Repository.Tools.For,
-		TestsFor: func(repo string) workspace.Tests {
-			return workspace.Tests{Env: s.cfg.TestEnv.For(repo), Files: s.cfg.TestFiles.For(repo)}
-		},
-		Now:              s.opts.Now,
-		StatusURL:        s.taskURL,
-		AllowUsers:       s.cfg.Trust.AllowUsers,
-		AllowBots:        s.cfg.Trust.AllowBots,
-		CapReached:       budget.Starter{Budget: s.budget, Models: s.gateway, Subscribed: s.cfg.Subscribed()}.MayStart,
-		RealAgent:        !s.opts.StandInAgent,
-		AllowUnsandboxed: s.cfg.Local.AllowUnsandboxed,
+		TestsFor:          s.testsFor,
+		Now:               s.opts.Now,
+		StatusURL:         s.taskURL,
+		AllowUsers:        s.cfg.Trust.AllowUsers,
+		AllowBots:         s.cfg.Trust.AllowBots,
+		CapReached:        budget.Starter{Budget: s.budget, Models: s.gateway, Subscribed: s.cfg.Subscribed()}.MayStart,
+		RealAgent:         !s.opts.StandInAgent,
+		AllowUnsandboxed:  s.cfg.Local.AllowUnsandboxed,
 	})
 	s.queue = queue.New(queue.Config{
 		Store:     s.store,

@@ -87,36 +87,37 @@ type Server struct {
 	cfg  config.Config
 	opts Options
 
-	db        kv.DB
-	file      *boltkv.DB // of db
-	store     *store.Store
-	forge     *forge.Forge
-	provider  fleet.Provider
-	fleet     *fleet.Fleet
-	control   *runnerctl.Controller
-	upstreams map[string]gateway.Provider
-	gateway   *gateway.Gateway
-	tether    *tether.Handler
-	keeper    *tether.Keeper
-	reached   *egress.Log
-	archive   *archive.Dir
-	patterns  *secretscan.Patterns
-	redact    *trust.Redactor
-	scanner   *secretscan.Scanner
-	metrics   *admin.Metrics
-	agents    *registry.Registry
-	budget    budget.Budget
-	pause     *pause.Keeper
-	steps     *workflow.Steps
-	queue     *queue.Queue
-	poller    *watch.Poller
-	super     *watch.Supervisor
-	vmQueue   *taskvm.Queue
-	summaries *summary.Writer
-	cleaner   *retention.Cleaner
-	listener  net.Listener
-	adminLn   net.Listener
-	certs     *certificates // nil unless errand serves HTTPS itself
+	db           kv.DB
+	file         *boltkv.DB // of db
+	store        *store.Store
+	forge        *forge.Forge
+	provider     fleet.Provider
+	fleet        *fleet.Fleet
+	control      *runnerctl.Controller
+	upstreams    map[string]gateway.Provider
+	gateway      *gateway.Gateway
+	tether       *tether.Handler
+	tetherConfig tether.Config // of tether
+	keeper       *tether.Keeper
+	reached      *egress.Log
+	archive      *archive.Dir
+	patterns     *secretscan.Patterns
+	redact       *trust.Redactor
+	scanner      *secretscan.Scanner
+	metrics      *admin.Metrics
+	agents       *registry.Registry
+	budget       budget.Budget
+	pause        *pause.Keeper
+	steps        *workflow.Steps
+	queue        *queue.Queue
+	poller       *watch.Poller
+	super        *watch.Supervisor
+	vmQueue      *taskvm.Queue
+	summaries    *summary.Writer
+	cleaner      *retention.Cleaner
+	listener     net.Listener
+	adminLn      net.Listener
+	certs        *certificates // nil unless errand serves HTTPS itself
 
 	inbox   atomic.Pointer[handlers.Inbox]
 	sweeper atomic.Pointer[watch.Sweeper]

@@ -42,7 +42,7 @@ more paths, and lift a protection only if the operator lifts it, too. It can dis
 the operator's: a path is an exception by ` + "`gate.unprotected`" + `, or may contain text that looks like a secret by
 ` + "`gate.secrets_allowed_in`" + `, if both lists match it, or if the operator's list matches it and this file has no list. An invalid file
 starts nothing: a comment on the issue names the line, the key and the expected value,
-and the task continues automatically when the file is fixed.
+and the task continues automatically when the file is fixed. The operator can have one proposed: [init.md](init.md).
 
 ` + "```yaml" + `
 plan: one-step

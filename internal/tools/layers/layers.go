@@ -35,7 +35,7 @@ func All() []Layer {
 		}, nil},
 		{"materials", "One subject each; nothing about tasks, GitHub or VMs.", []string{
 			"prompts", "internal/agentloop/wire", "internal/attachment", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/httpserver", "internal/keyfile", "internal/naming", "internal/pushgate",
-			"internal/remote", "internal/runlog", "internal/secretscan", "internal/shellrules",
+			"internal/remote", "internal/runlog", "internal/scan", "internal/secretscan", "internal/shellrules",
 		}, nil},
 		{"runner", "The programs on a VM. They know neither the store nor GitHub.", []string{
 			"internal/runner", "internal/agentloop", "internal/fleet/local/box", "cmd/errand-runner",
@@ -62,7 +62,7 @@ func All() []Layer {
 			"internal/admin", "internal/config", "internal/logview",
 		}, []string{standardOnly, "materials", "domain", "conversation", "agents", "machines", "tether"}},
 		{"wiring", "The service and its command line.", []string{
-			"internal/server", "internal/backup", "internal/costs", "internal/doctor", "internal/setup", "internal/rotation", "internal/selfclient", "cmd/errand",
+			"internal/server", "internal/backup", "internal/costs", "internal/doctor", "internal/initrepo", "internal/setup", "internal/rotation", "internal/selfclient", "cmd/errand",
 		}, product},
 		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the base.", []string{"internal/sim"}, []string{standardOnly}},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},

@@ -1,0 +1,117 @@
+package initrepo
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/scan"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestOutcome: how a command ended, in words.
+func TestOutcome(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		end       ended
+		elsewhere bool
+		denied    []string
+		want      scan.Outcome
+	}{
+		"success":            {end: ended{took: 1240 * time.Millisecond}, denied: []string{"x is not on the list"}, want: scan.Outcome{Status: scan.Succeeded, Seconds: 1.2}},
+		"failure":            {end: ended{code: 2, tail: "secret no"}, want: scan.Outcome{Status: scan.Failed, Reason: "exit code 2", Output: "*** no"}},
+		"too late":           {end: ended{code: -1, late: true}, want: scan.Outcome{Status: scan.Failed, Reason: "it took longer than 10m0s; if that is usual, write it as {run: …, timeout: 30m}"}},
+		"missing":            {end: ended{code: 127, tail: "/bin/sh: 1: npm: not found"}, want: scan.Outcome{Status: scan.Failed, Reason: "npm was not found in the sandbox; agents work in such ones, too: install it on errand's host, or add its folder to local.path", Output: "/bin/sh: 1: npm: not found"}},
+		"missing, VMs":       {end: ended{code: 127, tail: "sh: npm: command not found"}, elsewhere: true, want: scan.Outcome{Status: scan.Untried, Reason: "npm was not found in the sandbox on errand's host; agents work on other VMs", Output: "sh: npm: command not found"}},
+		"script's own":       {end: ended{code: 127, tail: "sh: 1: jest: not found"}, elsewhere: true, want: scan.Outcome{Status: scan.Failed, Reason: "exit code 127", Output: "sh: 1: jest: not found"}},
+		"host not reachable": {end: ended{code: 1}, denied: []string{"a is not on the list", "b is not on the list"}, want: scan.Outcome{Status: scan.Failed, Reason: "exit code 1; requests were refused: a is not on the list; b is not on the list"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := &trial{Box: &Box{Elsewhere: row.elsewhere, Redact: func(s string) string { return strings.ReplaceAll(s, "secret", "***") }}}
+			at := time.Now()
+			tr.requested(egress.Request{At: at, Host: "ok.example.org", Allowed: true})
+			for _, h := range row.denied {
+				tr.requested(egress.Request{At: at, Host: "a.example.org", Reason: h})
+				tr.requested(egress.Request{At: at, Host: "a.example.org", Reason: h})
+			}
+			tr.requested(egress.Request{At: at.Add(time.Hour), Host: "b.example.org", Reason: "of the next command"})
+			row.end.at = at.Add(time.Second)
+			got := tr.outcome(scan.Command{Run: "npm test", Tool: "npm"}, row.end)
+			if diff := cmp.Diff(&row.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if next := tr.refusals(at.Add(2 * time.Hour)); len(next) != 1 || next[0] != "of the next command" {
+				t.Errorf("the next command is blamed for %q", next)
+			}
+		})
+	}
+}
+
+var fleetVM = fleet.VM{Name: "vm", Kind: "bwrap"}
+
+// TestTaskMayNotCallModels: the sandbox is known at the tether as a task whose run is one of checks.
+func TestTaskMayNotCallModels(t *testing.T) {
+	t.Parallel()
+	if run := taskOf(Target{}, fleetVM).Run; run.Kind != state.RunCheck || run.VM != fleetVM.Name {
+		t.Errorf("got %+v", run)
+	}
+}
+
+// TestCode: a text of a repository cannot leave its code span or its cell, or add a line.
+func TestCode(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"make test":           "`make test`",
+		"a`b":                 "`` a`b ``",
+		"a``` | @ada\n\n# x":  "```` a``` \\| @ada # x ````",
+		"\x1b[31m<b>\u202ehi": "`[31m<b> hi`",
+	} {
+		if got := code(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestBody: the description names everything that was found and tried, within GitHub's limit.
+func TestBody(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("`|x", 300)
+	r := scan.Report{SignOff: true, HasSettings: true, Notes: []string{"A note."}}
+	for range 30 {
+		r.Rules = append(r.Rules, scan.Fact{Name: long, Origin: long})
+		r.CI, r.Layout = append(r.CI, scan.Fact{Name: long, Origin: long}), append(r.Layout, scan.Fact{Name: long, Origin: long})
+	}
+	for range 20 {
+		c := scan.Command{Run: long, Origin: long, Outcome: &scan.Outcome{Status: scan.Failed, Reason: long}}
+		r.Setup, r.Check = append(r.Setup, c), append(r.Check, c)
+	}
+	p := &Proposer{Start: "Assign an issue to `worker`."}
+	got := p.body(Request{Target: Target{Commit: "abc", Found: forge.Found{DefaultBranch: "main"}}, Draft: scan.Draft{Report: r, Tried: "in a sandbox"}})
+	if len(got) > 65536 {
+		t.Errorf("%d bytes", len(got))
+	}
+	for _, want := range []string{"commit abc and tried the commands in a sandbox.", "**This replaces the present `.errand.yml`:**", "- Note: `A note.`", "| `setup` | ", "❌ failed after 0 s: ", "`git commit --amend --signoff`", "3. Assign an issue to `worker`."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
+	}
+}
+
+// TestCheckBranch: only plain names of other branches are accepted.
+func TestCheckBranch(t *testing.T) {
+	t.Parallel()
+	for branch, ok := range map[string]bool{
+		"errand/init": true, "settings": true, "a-b/c.d_e": true,
+		"main": false, "": false, "-x": false, "a..b": false, "a//b": false, "/a": false, "a/": false, "a/.b": false, "a.lock": false, "refs/heads/a": false, "a b": false, "a~1": false, "ä": false,
+	} {
+		if err := CheckBranch(branch, "main"); (err == nil) != ok {
+			t.Errorf("%q: got %v", branch, err)
+		}
+	}
+}

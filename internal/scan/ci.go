@@ -1,0 +1,184 @@
+package scan
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// ci returns the configurations of CI.
+func (x *index) ci() (list []Fact) {
+	for _, p := range x.paths {
+		name := ""
+		switch {
+		case isWorkflow(p):
+			name = "GitHub Actions"
+		case p == ".gitlab-ci.yml":
+			name = "GitLab CI"
+		case p == ".circleci/config.yml":
+			name = "CircleCI"
+		case p == "azure-pipelines.yml":
+			name = "Azure Pipelines"
+		case p == "Jenkinsfile":
+			name = "Jenkins"
+		case p == ".travis.yml":
+			name = "Travis CI"
+		case p == ".buildkite/pipeline.yml":
+			name = "Buildkite"
+		case p == ".drone.yml":
+			name = "Drone"
+		}
+		if name != "" && len(list) < maxFacts {
+			list = append(list, Fact{name, clean(p)})
+		}
+	}
+	return list
+}
+
+const (
+	maxScript   = 16 << 10 // bytes of one step
+	maxCICounts = 100      // commands
+)
+
+// ciCommands returns the commands of tests, checks and builds that workflows for pushes and pull requests run, as far as they are
+// plain: without variables, pipes or files.
+func (x *index) ciCommands() (list []ciCommand) {
+	for _, p := range x.paths {
+		if !isWorkflow(p) {
+			continue
+		}
+		root, ok := parseYAML(x.text(p))
+		if !ok {
+			x.note(clean(p) + " could not be read as YAML.")
+		}
+		if !startsForChanges(child(root, "on")) {
+			continue
+		}
+		for _, job := range pairs(child(root, "jobs")) {
+			if job.Key == nil {
+				continue
+			}
+			dir := scalar(child(job.Value, "defaults", "run", "working-directory"))
+			for _, step := range elements(child(job.Value, "steps")) {
+				at := stepAt{file: p, job: scalar(job.Key), dir: dir}
+				if own := scalar(child(step, "working-directory")); own != "" {
+					at.dir = own
+				}
+				for _, c := range x.stepCommands(scalar(child(step, "run")), at) {
+					same := func(other ciCommand) bool { return other.run == c.run }
+					if len(list) < maxCICounts && !slices.ContainsFunc(list, same) {
+						list = append(list, c)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// startsForChanges reports whether a workflow runs for pushes or pull requests.
+func startsForChanges(on ast.Node) bool {
+	names := append(keysOf(on), scalar(on))
+	for _, e := range elements(on) {
+		names = append(names, scalar(e))
+	}
+	return slices.ContainsFunc(names, func(n string) bool { return n == "push" || n == "pull_request" || n == "merge_group" })
+}
+
+// A stepAt is the place of a step.
+type stepAt struct{ file, job, dir string }
+
+// stepCommands returns the known commands in a step's script.
+func (x *index) stepCommands(text string, where stepAt) (list []ciCommand) {
+	if text == "" || len(text) > maxScript || strings.Contains(text, "${{") {
+		return nil
+	}
+	dir := path.Clean(where.dir)
+	if where.dir == "" {
+		dir = "."
+	}
+	for _, words := range plainCommands(text) {
+		if words[0] == "cd" && len(words) == 2 {
+			dir = path.Join(dir, words[1])
+			continue
+		}
+		language, k, ok := classify(words)
+		if !ok || dir != "." && !plainDir.MatchString(dir) {
+			continue
+		}
+		list = append(list, ciCommand{
+			proposal: proposal{language: language, kind: k, dir: dir, run: in(dir, x.rewritten(language, dir, words)), origin: at(where.file, "job "+where.job), rank: script},
+			workflow: clean(where.file),
+		})
+	}
+	return list
+}
+
+// rewritten returns the command line, with the environment of Python in which its programs are installed.
+func (x *index) rewritten(language, dir string, words []string) string {
+	line := strings.Join(words, " ")
+	if language != "Python" || words[0] != "pytest" && words[0] != "python" && words[0] != "python3" {
+		return line
+	}
+	r, ok := x.runner(dir, readPython(x.text(join(dir, "pyproject.toml"))))
+	if !ok {
+		return line
+	}
+	if words[0] == "pytest" {
+		return r.prefix + line
+	}
+	module := strings.Join(words[2:], " ") // after python -m
+	return strings.TrimSuffix(r.prefix, "python -m ") + "python -m " + module
+}
+
+// plainCommands returns the words of the commands of a script that are plain, in their order. A script that cannot be read has none.
+func plainCommands(text string) (list [][]string) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		return nil
+	}
+	var visit func(s *syntax.Stmt, depth int)
+	visit = func(s *syntax.Stmt, depth int) {
+		if s == nil || s.Negated || s.Background || s.Coprocess || len(s.Redirs) > 0 || depth > maxNesting {
+			return
+		}
+		switch c := s.Cmd.(type) {
+		case *syntax.BinaryCmd:
+			if c.Op == syntax.AndStmt {
+				visit(c.X, depth+1)
+				visit(c.Y, depth+1)
+			}
+		case *syntax.CallExpr:
+			if words := plainWords(c); len(words) > 0 {
+				list = append(list, words)
+			}
+		}
+	}
+	for _, s := range file.Stmts {
+		visit(s, 0)
+	}
+	return list
+}
+
+// plainWords returns the words of a command if all are literal and need no quotes.
+func plainWords(c *syntax.CallExpr) (words []string) {
+	if len(c.Assigns) > 0 {
+		return nil
+	}
+	for _, a := range c.Args {
+		word := a.Lit()
+		if word == "" || strings.ContainsFunc(word, func(r rune) bool { return !isPlain(r) }) {
+			return nil
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// isPlain reports whether a character means only itself in a word of a shell.
+func isPlain(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._/:=,@%+-", r)
+}

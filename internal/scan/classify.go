@@ -1,0 +1,111 @@
+package scan
+
+import (
+	"slices"
+	"strings"
+)
+
+// classify returns the language and purpose of a command of CI, and false for one that is not known, or that is not for checking.
+func classify(words []string) (language string, k kind, ok bool) {
+	name, rest := words[0], words[1:]
+	args := slices.DeleteFunc(slices.Clone(rest), func(w string) bool { return strings.HasPrefix(w, "-") })
+	first := ""
+	if len(args) > 0 {
+		first = args[0]
+	}
+	switch name {
+	case "go":
+		k, ok = map[string]kind{"test": kindTest, "vet": kindLint, "build": kindBuild}[first]
+		return "Go", k, ok
+	case "npm", "pnpm", "yarn", "bun":
+		k, ok = classifyScript(name, args)
+		return "JavaScript", k, ok
+	case "make", "just", "task":
+		if len(args) == 1 && len(rest) == 1 {
+			k, ok = scriptKind(first)
+		}
+		return "", k, ok
+	case "pytest", "tox", "nox":
+		return "Python", kindTest, true
+	case "python", "python3":
+		return "Python", kindTest, len(rest) > 1 && rest[0] == "-m" && (rest[1] == "pytest" || rest[1] == "unittest")
+	case "uv", "poetry", "pdm", "pipenv", "hatch":
+		k, ok = classifyPython(args)
+		return "Python", k, ok
+	case "cargo":
+		k, ok = map[string]kind{"test": kindTest, "nextest": kindTest, "clippy": kindLint, "fmt": kindLint, "build": kindBuild, "check": kindLint}[first]
+		return "Rust", k, ok && (first != "fmt" || slices.Contains(rest, "--check"))
+	case "mvn", "./mvnw", "gradle", "./gradlew":
+		return "Java", kindTest, slices.ContainsFunc(args, func(w string) bool { return slices.Contains([]string{"test", "verify", "check", "build"}, w) }) && !publishes(args)
+	case "bundle":
+		k, ok = classifyRuby(args)
+		return "Ruby", k, ok
+	case "bin/rails", "rake":
+		return "Ruby", kindTest, first == "test"
+	case "composer":
+		if len(args) > 1 && (first == "run" || first == "run-script") {
+			first = args[1]
+		}
+		k, ok = scriptKind(first)
+		return "PHP", k, ok
+	case "vendor/bin/phpunit", "./vendor/bin/phpunit", "vendor/bin/pest":
+		return "PHP", kindTest, true
+	case "dotnet":
+		k, ok = map[string]kind{"test": kindTest, "build": kindBuild}[first]
+		return "C#", k, ok
+	case "mix":
+		k, ok = map[string]kind{"test": kindTest, "format": kindLint, "credo": kindLint}[first]
+		return "Elixir", k, ok && (first != "format" || slices.Contains(rest, "--check-formatted"))
+	}
+	return "", 0, false
+}
+
+// classifyScript returns the purpose of a package manager's arguments.
+func classifyScript(manager string, args []string) (kind, bool) {
+	switch {
+	case len(args) == 0:
+		return 0, false
+	case args[0] == "run" && len(args) > 1:
+		return scriptKind(args[1])
+	case args[0] == "test" || args[0] == "t":
+		return kindTest, true
+	case manager == "yarn" || manager == "pnpm":
+		return scriptKind(args[0])
+	}
+	return 0, false
+}
+
+func classifyPython(args []string) (kind, bool) {
+	if len(args) < 2 || args[0] != "run" {
+		return 0, false
+	}
+	switch args[1] {
+	case "pytest", "tox", "nox", "test", "tests":
+		return kindTest, true
+	case "ruff", "mypy", "flake8", "pylint", "pyright", "lint":
+		return kindLint, true
+	}
+	return 0, false
+}
+
+func classifyRuby(args []string) (kind, bool) {
+	if len(args) < 2 || args[0] != "exec" {
+		return 0, false
+	}
+	switch args[1] {
+	case "rspec":
+		return kindTest, true
+	case "rubocop":
+		return kindLint, true
+	case "rake":
+		return kindTest, len(args) == 2 || args[2] == "test" || args[2] == "spec"
+	}
+	return 0, false
+}
+
+// publishes reports whether a build also publishes something.
+func publishes(args []string) bool {
+	return slices.ContainsFunc(args, func(w string) bool {
+		return strings.Contains(w, "deploy") || strings.Contains(w, "publish") || strings.Contains(w, "release") || strings.Contains(w, "sonar")
+	})
+}
