@@ -97,7 +97,10 @@ type Job struct {
 	// UnknownSince is the creation time of an equal job that failed with an unknown outcome; the step checks for effects since
 	// then.
 	UnknownSince time.Time `json:"doubt,omitzero"`
-	LastError    string    `json:"last_error,omitempty"`
+	// Restored is set for a while after the store was restored from a backup, to the time of the restoration. Older effects may be those
+	// of an errand of whose work the store knows nothing.
+	Restored  time.Time `json:"restored,omitzero"`
+	LastError string    `json:"last_error,omitempty"`
 	// Launch has, with Attempted, the parameters of a run. If the run did start, the job continues with these.
 	Launch *Launch `json:"launch,omitempty"`
 

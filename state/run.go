@@ -1,6 +1,9 @@
 package state
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // RunKind is the purpose of a run. It is also the name of its prompt.
 type RunKind string
@@ -262,6 +265,11 @@ type SavedWork struct {
 	Reason string    `json:"why"`
 }
 
+// SetRunSeq gives a number, and the ID with it, to the task's run that is about to be started.
+func (t *Task) SetRunSeq(seq int) {
+	t.RunSeq, t.Run.Seq, t.Run.ID = seq, seq, fmt.Sprintf("%d-%d-%d", t.Key.Repo, t.Key.Issue, seq)
+}
+
 // PRState is the state of a pull request.
 type PRState string
 
@@ -353,6 +361,8 @@ type Launch struct {
 	// RestoreFailure is the reason why the saved work could not be restored on the VM; empty if it was restored, or if
 	// there was none.
 	RestoreFailure string `json:"not_woken,omitempty"`
+	// Saved is the work that was on the VM when the launch began, of runs that the store does not know.
+	Saved *SavedWork `json:"saved,omitempty"`
 	// FeedbackIDs are the IDs of the feedback in the prompt.
 	FeedbackIDs []string `json:"taken,omitempty"`
 	// Attachments are those that the launch read, or could not read, in addition to those of the task.

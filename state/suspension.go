@@ -34,6 +34,17 @@ type SuspendedWork struct {
 	Stale bool `json:"stale,omitempty"`
 }
 
+// LastVMGen returns the highest generation of the task's VMs, 0 if it has had none.
+func (t *Task) LastVMGen() (gen int) {
+	if t.VM != nil {
+		gen = t.VM.Gen
+	}
+	for i := range t.VMs {
+		gen = max(gen, t.VMs[i].Gen)
+	}
+	return gen
+}
+
 // maxVMNames is the maximum number of names that VMNames returns; the newest are kept.
 const maxVMNames = 30
 

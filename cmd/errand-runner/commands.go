@@ -47,7 +47,7 @@ func newCommand(version string) *cobra.Command {
 	root.PersistentFlags().StringVar(&o.root, "root", "", "directory of all state (default $HOME/.errand)")
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
-		statusCommand(o), workspaceCommand(), withOrphanCleanup(changesetCommand()),
+		statusCommand(o), runsCommand(o), workspaceCommand(), withOrphanCleanup(changesetCommand()),
 		withOrphanCleanup(checkCommand(o)), tetherCommand(o), initCommand(), liveCommand(),
 		withOrphanCleanup(packCommand()), withOrphanCleanup(unpackCommand()), mcpCommand(version), agentCommand(),
 		lfsCommand(), judgeCommand(),
@@ -265,5 +265,22 @@ func initCommand() *cobra.Command {
 		Use: proc.InitCommand, Short: "Process 1 of a run's namespace (started by supervise)", Hidden: true,
 		DisableFlagParsing: true,
 		Run:                func(_ *cobra.Command, args []string) { os.Exit(proc.Init(args)) },
+	}
+}
+
+func runsCommand(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "runs", Short: "List the runs that were started: their ids as JSON out", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := o.dir()
+			if err != nil {
+				return err
+			}
+			ids, err := runner.Runs(root)
+			if err != nil {
+				return err
+			}
+			return answer(cmd, ids)
+		},
 	}
 }

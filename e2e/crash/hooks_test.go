@@ -252,6 +252,10 @@ func (r gatedRunner) Knows(ctx context.Context, vm, run string) (bool, error) {
 	return r.Runner.Knows(ctx, vm, run)
 }
 
+func (r gatedRunner) Runs(ctx context.Context, vm string) ([]string, error) {
+	return through(ctx, r.g, "ssh: list runs", func(ctx context.Context) ([]string, error) { return r.Runner.Runs(ctx, vm) })
+}
+
 func (r gatedRunner) Stop(ctx context.Context, vm, run, why string) error {
 	return r.g.do(ctx, "ssh: stop run", func(ctx context.Context) error { return r.Runner.Stop(ctx, vm, run, why) })
 }

@@ -271,6 +271,16 @@ func (m *machines) Knows(ctx context.Context, vm, id string) (known bool, err er
 	return known, err
 }
 
+func (m *machines) Runs(ctx context.Context, vm string) (ids []string, err error) {
+	return ids, m.on(ctx, "list runs", vm, func(o *walkVM) error {
+		ids = nil
+		for _, r := range o.runs {
+			ids = append(ids, r.spec.ID)
+		}
+		return nil
+	})
+}
+
 func (m *machines) Stop(ctx context.Context, vm, id, _ string) error {
 	return m.on(ctx, "stop run", vm, func(o *walkVM) error {
 		if r := o.run(id); r != nil && r.exit == nil {

@@ -110,7 +110,11 @@ func (f *Fleet) findOrCreateIntent(ctx context.Context, spec AcquireSpec) (inten
 	if err != nil {
 		return intent{}, err
 	}
-	gen := max(spec.Gen, 1)
+	gen, err := f.rows.FirstGen(ctx)
+	if err != nil {
+		return intent{}, err
+	}
+	gen = max(gen, spec.Gen)
 	for _, row := range rows {
 		if row.Owner == spec.Owner && row.Gen >= spec.Gen {
 			if !row.Phase.Over() && !row.Standby {
@@ -249,6 +253,8 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (vm.Row
 	}
 	server, err := f.orders.placeOrder(ctx, row, want, spec)
 	switch {
+	case err == nil && predates(row, server):
+		return f.starts.giveUpUnknown(ctx, row, server)
 	case err == nil:
 		return f.starts.storeCreated(ctx, row, server)
 	case errors.Is(err, ErrUnknownOutcome):

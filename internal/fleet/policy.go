@@ -28,6 +28,7 @@ type Rows interface {
 	Times(ctx context.Context) (vm.Times, error)
 	BookImages(ctx context.Context, images []vm.Image, whole bool) error
 	Since(ctx context.Context) (time.Time, error)
+	FirstGen(ctx context.Context) (int, error)
 }
 
 // Store stores small values by name and reads tasks. [store.Store] implements it.

@@ -246,8 +246,11 @@ func (r *reaper) orphanVMs(s survey) (out []ReapItem) {
 // isOlderThanStore reports whether a VM that no row owns is older than the store, or than the restoration of the store from a backup:
 // it may have work of which the store knows nothing. Only in a restored store are there rows from before that time.
 func isOlderThanStore(s survey, server VM) bool {
-	if row, ok := s.byName[server.Name]; s.opts.All || ok && !row.Intended.Before(s.since) {
+	if s.opts.All {
 		return false
+	}
+	if row, ok := s.byName[server.Name]; ok && !row.Intended.Before(s.since) && !predates(row, server) {
+		return false // clocks differ: the first row of a store may be a little younger than its VM
 	}
 	return s.since.IsZero() || server.CreatedAt.Before(s.since)
 }

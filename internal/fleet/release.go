@@ -73,7 +73,32 @@ func (d *deleter) deleteByRow(ctx context.Context, row vm.Row) error {
 	if row.Phase == vm.Gone || row.Successor != "" {
 		return d.provider.Delete(ctx, row.Name, row.EndReason)
 	}
+	if taken, err := d.isTaken(ctx, row); taken || err != nil {
+		return err
+	}
 	return d.delete(ctx, VM{Name: row.Name, ID: row.ID}, row.EndReason)
+}
+
+// isTaken reports whether the VM of a row from a backup has another name since: errand has then given it to another task of which this
+// store does not know.
+func (d *deleter) isTaken(ctx context.Context, row vm.Row) (bool, error) {
+	market, ok := d.asMarket()
+	if !ok || row.ID == "" {
+		return false, nil
+	}
+	since, err := d.rows.Since(ctx)
+	if err != nil || !row.Intended.Before(since) {
+		return false, err
+	}
+	server, err := market.GetByID(ctx, row.ID)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return false, nil
+	case err != nil || server.Name == row.Name:
+		return false, err
+	}
+	d.cfg.Log.Warn().Str("vm", row.Name).Str("id", row.ID).Str("name", server.Name).Msg("the VM was renamed after the backup from which errand was restored; it is left alone")
+	return true, nil
 }
 
 // isTakeoverPending reports whether another row will take over the VM but has not done so yet.

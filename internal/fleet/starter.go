@@ -63,6 +63,23 @@ func (s *starter) giveUp(ctx context.Context, row vm.Row, why Reason, cause erro
 	return row, err
 }
 
+// orderedWithin is the maximum difference between errand's clock and the provider's.
+const orderedWithin = 10 * time.Minute
+
+// predates reports whether a VM with a row's name was created before the row was stored: another errand created it, and this one is a
+// copy that was restored from a backup. A standby VM that the row takes over is older, too.
+func predates(row vm.Row, server VM) bool {
+	return row.Rebuilds == "" && !server.CreatedAt.IsZero() && server.CreatedAt.Before(row.Intended.Add(-orderedWithin))
+}
+
+// giveUpUnknown ends a row whose name another errand has used, without deleting its VM, which may have work.
+func (s *starter) giveUpUnknown(ctx context.Context, row vm.Row, server VM) (vm.Row, error) {
+	cause := fmt.Sprintf("a VM of this name was created at %s, before errand ordered it", server.CreatedAt.UTC().Format(time.RFC3339))
+	s.cfg.Log.Warn().Str("vm", row.Name).Str("id", server.ID).Msg(cause + "; it is left alone, and the next one gets another name")
+	row, _, err := s.apply(ctx, row.Name, vm.Event{Kind: vm.Lose, EndReason: ReasonVanished, Detail: cause})
+	return row, err
+}
+
 // greetTimeout limits one first contact. A VM that does not respond is retried at the next check.
 const greetTimeout = 30 * time.Second
 
@@ -211,6 +228,10 @@ func (s *starter) advance(ctx context.Context, row vm.Row, server VM, there bool
 	case row.Phase == vm.Intended && there:
 		if why := s.foreignReason(row, server); why != "" {
 			_, err := s.giveUp(ctx, row, ReasonCreateFailed, errors.New(why))
+			return err
+		}
+		if predates(row, server) {
+			_, err := s.giveUpUnknown(ctx, row, server)
 			return err
 		}
 		_, err := s.storeCreated(ctx, row, server)

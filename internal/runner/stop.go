@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,6 +96,21 @@ func StatusOf(root Root, id string) (Status, error) {
 		status.State = StateLost
 	}
 	return status, nil
+}
+
+// Runs returns the ids of the runs that were started here, in the order of their names.
+func Runs(root Root) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Dir(root.RunDir("any")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	ids := []string{}
+	for _, e := range entries {
+		if CheckID(e.Name()) == nil && exists(filepath.Join(root.RunDir(e.Name()), specFile)) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
 }
 
 // finishLost handles a run whose supervisor has died without an exit: it kills the leftover processes and writes the

@@ -230,6 +230,11 @@ func (c *Controller) Knows(ctx context.Context, vm, run string) (bool, error) {
 	return err == nil && st.State != runner.StateUnknown, err
 }
 
+// Runs returns the ids of the runs that were ever started on a VM. Nothing confirms what the VM says.
+func (c *Controller) Runs(ctx context.Context, vm string) (ids []string, err error) {
+	return ids, c.callRunner(ctx, vm, nil, &ids, "runs")
+}
+
 // Prepare creates the checkout, or finds an existing one.
 func (c *Controller) Prepare(ctx context.Context, vm string, spec work.PrepareSpec) (work.Place, error) {
 	var out work.Place

@@ -90,6 +90,7 @@ func TestTwoUsers(t *testing.T) {
 		want string
 	}{
 		"knows":  {func() error { _, err := ctl.Knows(ctx, vm.Name, "r"); return err }, "runner"},
+		"runs":   {func() error { _, err := ctl.Runs(ctx, vm.Name); return err }, "runner"},
 		"stop":   {func() error { return ctl.Stop(ctx, vm.Name, "r", "because") }, "runner"},
 		"follow": {func() error { _, _ = ctl.Follow(ctx, vm.Name, "r", 0); return nil }, "runner"},
 		"reset":  {func() error { _ = ctl.Reset(ctx, vm.Name, work.ResetSpec{}); return nil }, "agent"},

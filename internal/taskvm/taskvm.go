@@ -166,9 +166,9 @@ func (v *VMs) baseImage(ctx context.Context, t *state.Task) (string, error) {
 func generation(t *state.Task) int {
 	switch {
 	case t.VM == nil:
-		return len(t.VMs) + 1
+		return max(len(t.VMs), t.LastVMGen()) + 1
 	case t.Fresh:
-		return len(t.VMs) + 2
+		return max(len(t.VMs)+1, t.LastVMGen()) + 1
 	}
 	return t.VM.Gen
 }

@@ -98,6 +98,12 @@ type (
 		Searched bool     `json:"searched,omitempty"` // see Event.Searched
 	}
 
+	// PRFound is errand's pull request with the task's work, of which the store did not know. It is open or merged.
+	PRFound struct {
+		PR   state.PR `json:"pr"`
+		Head string   `json:"head"` // the commit at the head of its branch
+	}
+
 	// PRReplaced says that a pull request that its task does not continue is not open. Number is 0 if there is none.
 	PRReplaced struct {
 		Number int    `json:"number,omitempty"`

@@ -50,6 +50,7 @@ const (
 	KindBranchAhead      Kind = "overtaken"
 	KindConflict         Kind = "conflict"
 	KindPROpened         Kind = "pr_opened"
+	KindPRFound          Kind = "pr_found"
 	KindPRReplaced       Kind = "pr_replaced"
 	KindThreadsAnswered  Kind = "answered"
 	KindGathered         Kind = "gathered"
@@ -107,6 +108,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindBranchAhead:      decode[BranchAhead],
 	KindConflict:         decode[Conflict],
 	KindPROpened:         decode[PROpened],
+	KindPRFound:          decode[PRFound],
 	KindPRReplaced:       decode[PRReplaced],
 	KindThreadsAnswered:  decode[ThreadsAnswered],
 	KindGathered:         decode[Gathered],
@@ -241,6 +243,9 @@ func (Conflict) Kind() Kind { return KindConflict }
 
 // Kind returns [KindPROpened].
 func (PROpened) Kind() Kind { return KindPROpened }
+
+// Kind returns [KindPRFound].
+func (PRFound) Kind() Kind { return KindPRFound }
 
 // Kind returns [KindPRReplaced].
 func (PRReplaced) Kind() Kind { return KindPRReplaced }

@@ -156,6 +156,9 @@ func checkApproval(c *change, k state.Candidate) {
 // always add more.
 const maxApprovalDelays = 10
 
+// isBeingAnswered reports whether somebody has approved the plan, or commented on it, and errand has not finished checking that.
+func isBeingAnswered(c *change) bool { return c.e.Approving || c.e.Unvetted }
+
 // hasUnvettedComments reports whether comments that may ask for a change are being vetted, so that the approval must wait.
 func hasUnvettedComments(c *change) bool {
 	return c.e.Unvetted && c.e.Candidate().Waited < maxApprovalDelays

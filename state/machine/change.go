@@ -41,6 +41,7 @@ type Policy struct {
 	SleepBefore  time.Duration // how long before the end of its paid hour a VM is suspended (5 min)
 	KeepAsleep   time.Duration // how long unused saved work is kept (14 d)
 	VMHours      time.Duration // paid VM time of a task (0: no limit)
+	UsedRuns     int           // runs up to this number may exist that the store does not know, because it was restored from a backup
 	Models       *Models       // the models that people may choose (nil: any)
 }
 

@@ -204,6 +204,19 @@ func waitForReview(c *change) {
 	c.gatherMissed(c.e.Searched()) // then it existed before errand knew of it, so somebody may have reviewed it
 }
 
+// continueFoundPR continues with a pull request that errand opened before its store was restored from an older backup.
+func continueFoundPR(c *change) {
+	found := of[event.PRFound](c)
+	reason := fmt.Sprintf("pull request #%d has the work already", found.PR.Number)
+	saveUnpublished(c, reason)
+	c.dropRun(reason)
+	c.t.PR, c.t.Work, c.dropWork = &found.PR, nil, true
+	c.t.Branch.Head, c.t.Branch.Tree = found.Head, ""
+	c.enterPhase(state.PhasePROpen, reason)
+	c.enqueuePost(fmt.Sprintf("pr-%d", found.PR.Number), state.Post{Kind: state.PostPROpened, By: c.personToNotify()})
+	c.enqueueGather(c.e.Now.Add(c.p.Gather))
+}
+
 // gatherMissed gathers the next round if feedback arrived meanwhile, or may have.
 func (c *change) gatherMissed(reviewed bool) {
 	if len(c.pendingFeedback()) > 0 || c.t.PR.Unread || reviewed {

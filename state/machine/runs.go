@@ -30,20 +30,12 @@ func (c *change) launchRun(kind state.RunKind) {
 			attempt, repeat = last.Attempt+1, last.Message
 		}
 	}
-	c.t.RunSeq++
 	c.t.UnattendedLaunches++
 	c.t.Run = &state.Run{
-		ID:    fmt.Sprintf("%d-%d-%d", c.t.Key.Repo, c.t.Key.Issue, c.t.RunSeq),
-		Kind:  kind,
-		State: state.RunLaunching,
-		Seq:   c.t.RunSeq,
-		RunLaunch: state.RunLaunch{
-			Session: session(c, kind),
-			Round:   c.t.Round,
-			Attempt: attempt,
-			Repeat:  repeat,
-		},
+		Kind: kind, State: state.RunLaunching,
+		RunLaunch: state.RunLaunch{Session: session(c, kind), Round: c.t.Round, Attempt: attempt, Repeat: repeat},
 	}
+	c.t.SetRunSeq(max(c.t.RunSeq, c.p.UsedRuns) + 1)
 	if a := c.t.Approval; a != nil {
 		c.t.Run.Plan = a.Hash
 	}
@@ -79,6 +71,9 @@ func activateRun(c *change) {
 	}
 	c.t.Fresh, c.t.Waiting, c.t.Turns, c.t.IgnoreLimits = false, nil, 0, false
 	r.Notes = l.Notes
+	if l.Saved != nil {
+		c.t.Saved = append(c.t.Saved, *l.Saved)
+	}
 	c.t.Branch.BaseAt = time.Time{}
 	c.takeFeedback(l.FeedbackIDs)
 	c.storeAttachments(l)

@@ -107,6 +107,12 @@ var publishRows = []Row{
 		Doc: "the pull request waits for people",
 	},
 	{
+		From: building, On: event.KindPRFound,
+		If: "no pull request is known", when: not(hasPR),
+		To: []state.Phase{state.PhasePROpen}, do: continueFoundPR,
+		Doc: "errand was restored from a backup, and opened it after that; unpublished work is saved",
+	},
+	{
 		From: []state.Phase{state.PhaseAwaitingAnswer, state.PhaseFailed, state.PhaseCancelled, state.PhaseDone},
 		On:   event.KindPROpened,
 		If:   "the task changed course while it was being opened",

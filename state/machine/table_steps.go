@@ -156,6 +156,12 @@ var stepRows = []Row{
 	},
 	{
 		From: approving, On: event.KindDue,
+		If: "expire, but an approval or a comment is being checked", when: all(isDue(state.DueExpire), isNewestPlan, isBeingAnswered),
+		To: same, do: func(c *change) { c.scheduleDue(state.DueExpire, of[event.Due](c).Plan, c.e.Now.Add(c.p.Recheck)) },
+		Doc: "checked again a little later",
+	},
+	{
+		From: approving, On: event.KindDue,
 		If: "expire", when: all(isDue(state.DueExpire), isNewestPlan),
 		To:  []state.Phase{state.PhaseCancelled},
 		do:  func(c *change) { c.cancel("nobody approved " + approvalSubject(c) + " in time") },

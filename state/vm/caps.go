@@ -18,6 +18,8 @@ type roster struct {
 	Open []rosterVM `json:"open,omitempty"`
 	// Intents are the times of the latest intents of VMs that cost something.
 	Intents []time.Time `json:"makes,omitempty"`
+	// Used is a generation up to which the names of VMs may have been used without a row: see [Rows.Distrust].
+	Used int `json:"used_gen,omitempty"`
 }
 
 // rosterVM is the part of a row that the caps need.
@@ -183,22 +185,6 @@ func (s *Rows) Since(ctx context.Context) (since time.Time, err error) {
 		return time.Time{}, fmt.Errorf("read the time of the first VM: %w", err)
 	}
 	return since, nil
-}
-
-// Distrust records that this store knows nothing about some of the VMs created before a time: Since returns it from now on.
-func (s *Rows) Distrust(ctx context.Context, before time.Time) error {
-	err := kv.Update(ctx, s.db, "distrust", func(tx kv.Tx) error {
-		o, err := s.getRoster(tx)
-		if err != nil {
-			return err
-		}
-		o.Born = before
-		return s.putRoster(tx, o)
-	})
-	if err != nil {
-		return fmt.Errorf("record until when VMs are unknown: %w", err)
-	}
-	return nil
 }
 
 func (s *Rows) getRoster(r kv.Reader) (*roster, error) {

@@ -146,6 +146,7 @@ const (
 	Fail     EventKind = "fail"     // it is unusable: EndReason, Detail
 	Deleted  EventKind = "deleted"  // the provider has confirmed the deletion
 	Inherits EventKind = "inherits" // another row takes over its VM object: Successor
+	Lose     EventKind = "lose"     // another errand may have used it, before this store was restored: EndReason, Detail
 )
 
 // Event is a fact about a VM. Kind says which of the other fields are set.

@@ -27,7 +27,7 @@ const Same Phase = "same"
 func Table() []TableRow { return slices.Clone(table) }
 
 // table is the complete transition table of VMs. It is never changed; rows are tried from the top.
-var table = slices.Concat(risingRows(), usableRows(), endingRows())
+var table = slices.Concat(risingRows(), usableRows(), endingRows(), lostRows())
 
 // risingRows returns the rows from the intent to a usable VM.
 func risingRows() []TableRow {

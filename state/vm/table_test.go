@@ -59,6 +59,7 @@ func TestNextVM(t *testing.T) {
 		"an end is final":              {Row{}, "made:usable end:cancelled work rest up fail:x end:y deleted deleted end:z", "ready deleting - - - - - gone - -", "cancelled"},
 		"it is kept, and given on":     {Row{}, "made:usable work keep:done work inherits:b deleted", "ready busy parked - deleting gone", "done"},
 		"only a spare one is given on": {Row{}, "made:usable rest inherits:b", "ready parked -", ""},
+		"another errand has it":        {Row{}, "made lose:vanished runs deleted", "creating gone - -", "vanished"},
 		"nothing before its time":      {Row{}, "runs up pinned work rest sleep deleted", "- - - - - - -", ""},
 	}
 	for name, test := range tests {
@@ -80,7 +81,7 @@ func TestNextVM(t *testing.T) {
 // row has a reason.
 func TestNextVMIsPure(t *testing.T) {
 	t.Parallel()
-	kinds := []EventKind{Made, Runs, Pinned, Up, Work, Rest, Sleep, Imaged, Keep, End, Fail, Deleted, Inherits}
+	kinds := []EventKind{Made, Runs, Pinned, Up, Work, Rest, Sleep, Imaged, Keep, End, Fail, Deleted, Inherits, Lose}
 	rapid.Check(t, func(t *rapid.T) {
 		row := Row{Phase: Intended, FromSleep: rapid.SampledFrom([]string{"", "a"}).Draw(t, "from")}
 		for i := range 30 {

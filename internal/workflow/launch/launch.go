@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/agent/registry"
+	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/approval"
 	"github.com/errand-bot/errand/internal/workflow/step"
@@ -56,18 +58,23 @@ type Steps struct {
 type GitHub interface {
 	step.Heads
 	step.Installations
+	step.PRs
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
 	Rendered(ctx context.Context, r forge.Repo, text forge.TextRef) (string, error)
 }
 
-// Runner starts runs on a VM. Both methods may be called again.
+// Runner starts runs on a VM, and ends those that the store does not know. All methods may be called again.
 type Runner interface {
 	Start(ctx context.Context, vm string, spec runner.Spec) error
 	Knows(ctx context.Context, vm, run string) (bool, error)
+	Runs(ctx context.Context, vm string) (ids []string, err error)
+	Stop(ctx context.Context, vm, run, why string) error
+	Collect(ctx context.Context, vm string, spec work.CollectSpec) (*changeset.Changeset, error)
 }
 
-// Files keeps the transcripts of runs, and the attachments of tasks by the SHA-256 of their content.
+// Files keeps the transcripts of runs, changesets, and the attachments of tasks by the SHA-256 of their content.
 type Files interface {
+	SaveChangeset(run string, cs *changeset.Changeset) (ref string, err error)
 	BeginTranscript(run string, h runlog.Header) error
 	SaveAttachment(task string, content []byte) (digest string, err error)
 	LoadAttachment(task, digest string, limit int64) ([]byte, error)
@@ -84,6 +91,15 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error
 		return event.Event{}, err
 	} else if at != nil {
 		return event.Event{Run: t.Run.ID, Payload: event.Launched{Launch: *at}}, nil
+	}
+	if t.Run.Kind == state.RunImplement && !w.Job.Restored.IsZero() {
+		found, err := step.FindPR(ctx, s.GitHub, w)
+		if err != nil {
+			return event.Event{}, err
+		}
+		if found != nil {
+			return event.Event{Run: t.Run.ID, Payload: *found}, nil
+		}
 	}
 	if waiting, err := s.Workspaces.Hold(ctx, t); waiting != nil || err != nil { // checked again in Reach
 		return step.Blocked(waiting), err
@@ -147,6 +163,9 @@ func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 	t, vm := w.Task, ws.VM.Name
 	l.Started = s.Now() // getting the VM may have taken long
 	if err := s.Workspaces.Quiet(ctx, t, vm); err != nil {
+		return event.Event{}, err
+	}
+	if err := s.saveUnknownWork(ctx, w, ws, l); err != nil {
 		return event.Event{}, err
 	}
 	if err := ws.Restore(ctx, w, l); err != nil {

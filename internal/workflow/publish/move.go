@@ -22,8 +22,7 @@ func (s *Steps) Move(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	switch {
 	case errors.As(err, &moved) && moved.Head == t.Work.Head: // an earlier attempt did it
 	case errors.As(err, &moved) && t.Branch.Head == "":
-		return event.Event{}, &step.Problem{Reason: fmt.Sprintf("The branch `%s` exists already and is not errand's.", t.Branch.Name),
-			Hint: "Rename or delete that branch, then comment `retry`.", Class: state.ClassGitHub, Permanent: true, Err: err}
+		return s.branchExists(ctx, w, err)
 	case errors.As(err, &moved) && moved.Head == "":
 		return event.Event{}, step.BranchDeleted(t, err)
 	case errors.As(err, &moved):
@@ -33,6 +32,26 @@ func (s *Steps) Move(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	}
 	s.resetVM(ctx, w)
 	return event.Event{Run: t.Work.Run, Payload: event.BranchMoved{}}, nil
+}
+
+// branchExists returns the event of a branch that exists before errand, as far as the store knows, has published anything.
+func (s *Steps) branchExists(ctx context.Context, w *step.Attempt, cause error) (event.Event, error) {
+	found, err := step.FindPR(ctx, s.GitHub, w)
+	if err != nil {
+		return event.Event{}, err
+	}
+	if found != nil {
+		return event.Event{Run: w.Task.Work.Run, Payload: *found}, nil
+	}
+	p := &step.Problem{
+		Reason: fmt.Sprintf("The branch `%s` exists already and is not errand's.", w.Task.Branch.Name),
+		Hint:   "Rename that branch, or delete it if nobody needs its commits. Then comment `retry`.", Class: state.ClassGitHub, Permanent: true, Err: cause,
+	}
+	if !w.Job.Restored.IsZero() {
+		p.Reason = fmt.Sprintf("The branch `%s` exists already. It may have this task's work from before errand was restored from a backup.", w.Task.Branch.Name)
+		p.Hint = "Rename that branch to keep its commits. Then comment `retry`, and errand publishes its present work."
+	}
+	return event.Event{}, p
 }
 
 // resetVM puts the VM's checkout on the published head. Best effort: the next run's launch does it

@@ -169,6 +169,14 @@ func (h *Host) Knows(_ context.Context, _, run string) (bool, error) {
 	return slices.ContainsFunc(h.Started, func(s runner.Spec) bool { return s.ID == run }), h.Errs["Knows"]
 }
 
+// Runs returns the runs that were started.
+func (h *Host) Runs(context.Context, string) (ids []string, err error) {
+	for _, s := range h.Started {
+		ids = append(ids, s.ID)
+	}
+	return ids, h.Errs["Runs"]
+}
+
 // Stop records the run.
 func (h *Host) Stop(_ context.Context, _, run, why string) error {
 	h.Stopped = append(h.Stopped, run+" "+why)
