@@ -250,7 +250,7 @@ func (s *Steps) pendingReview(ctx context.Context, r *round) (review string, fil
 	var keys []string
 	for _, c := range found.Replies {
 		key, _ := comment.FindMarker(c.Body)
-		if !strings.HasPrefix(key, r.keyPrefix()) {
+		if !strings.HasPrefix(key, r.keyPrefix()) || c.CreatedAt.Before(r.Job.Restored) { // an errand that is lost counted the same rounds
 			r.Log.Warn().Str("review", found.Node).Msg("deleting a pending review that was left behind")
 			if err := s.GitHub.DeleteReview(ctx, r.Repo, found.Node); err != nil {
 				return "", false, fmt.Errorf("delete the pending review of another round: %w", err)

@@ -235,6 +235,7 @@ func TestPendingReviewOfAnotherRound(t *testing.T) {
 		"without a marker":   "Old.",
 		"an empty one":       "",
 		"of the round's own": "Old.\n\n<!-- errand:1.answer-1-thread:9:9 -->",
+		"of a lost round":    "Old.\n\n<!-- errand:1.answer-1-thread:9:9 -->",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,7 +247,11 @@ func TestPendingReviewOfAnotherRound(t *testing.T) {
 			if left != "" {
 				workflowtest.Check(t, w.Forge.AddReply(t.Context(), w.RepoRef(), old, a.NodeID, left))
 			}
-			w.Answered()
+			w.Answered(func(j *state.Job) {
+				if name == "of a lost round" { // that is older than the restoration of the store
+					j.Restored = time.Now().Add(time.Hour)
+				}
+			})
 			list := w.OwnReviews()
 			used := left == "" || name == "of the round's own"
 			if len(list) != 1 || (list[0].NodeID == old) != used {

@@ -3,6 +3,7 @@ package talk
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,7 +26,7 @@ func (s *Steps) writeOnce(ctx context.Context, w *step.Attempt, number int, body
 		if err != nil {
 			return forge.Comment{}, true, err
 		}
-		if len(found) > 0 {
+		if found = ofThisJob(w.Job, found, body); len(found) > 0 {
 			return found[0], true, s.deleteTwins(ctx, w, found[1:])
 		}
 	}
@@ -36,6 +37,22 @@ func (s *Steps) writeOnce(ctx context.Context, w *step.Attempt, number int, body
 // lookFor returns the comments that earlier attempts of a job have written, oldest first.
 func (s *Steps) lookFor(ctx context.Context, w *step.Attempt, number int) ([]forge.Comment, error) {
 	return s.GitHub.FindComments(ctx, w.Repo, number, comment.Marker(w.Job.Key), since(w.Job).Add(-step.LookBack))
+}
+
+// ofThisJob leaves out comments that an errand of which a restored store knows nothing has posted for other jobs with the same key. These
+// keys have numbers that are counted from where the backup left off. A comment with the same text is the job's, whoever posted it.
+func ofThisJob(j *state.Job, found []forge.Comment, body string) []forge.Comment {
+	if j.Restored.IsZero() {
+		return found
+	}
+	switch j.Post.Kind {
+	case state.PostQuestion, state.PostFailed, state.PostRefused, state.PostNoChanges, state.PostReport, state.PostRound, state.PostPRClosed:
+	default:
+		return found
+	}
+	return slices.DeleteFunc(found, func(c forge.Comment) bool {
+		return c.CreatedAt.Before(j.Restored) && comment.BodyHash(c.Body) != comment.BodyHash(body)
+	})
 }
 
 // since returns when the effect of a job may first have happened.
@@ -76,6 +93,9 @@ func (s *Steps) DeleteTwins(ctx context.Context, w *step.Attempt, id string) (ev
 	}
 	for _, f := range found {
 		if f.ID == n {
+			continue
+		}
+		if f.CreatedAt.Before(w.Job.Restored) { // it may be that of another job: see ofThisJob
 			continue
 		}
 		if err := s.GitHub.DeleteComment(ctx, w.Repo, f.ID); err != nil {

@@ -77,6 +77,12 @@ func (s *Steps) Post(ctx context.Context, w *step.Attempt) (event.Event, error) 
 			return event.Event{}, err
 		}
 	}
+	if p.Kind == state.PostEnded && c.CreatedAt.Before(w.Job.Restored) && comment.BodyHash(c.Body) != comment.BodyHash(body) {
+		// A life has one last comment; an errand of which this store knows nothing has posted it, perhaps about another end.
+		if c, err = s.GitHub.EditComment(ctx, w.Repo, c.ID, body); err != nil {
+			return event.Event{}, fmt.Errorf("edit the last comment: %w", err)
+		}
+	}
 	return posted(w, number, c, looked), nil
 }
 

@@ -3,6 +3,7 @@ package talk
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
@@ -35,6 +36,9 @@ func (s *Steps) CreateIssue(ctx context.Context, w *step.Attempt) (event.Event, 
 		if err != nil {
 			return event.Event{}, fmt.Errorf("look for the proposed issue: %w", err)
 		}
+		found = slices.DeleteFunc(found, func(i forge.Issue) bool { // another proposal with this number, in a store that is lost
+			return i.CreatedAt.Before(w.Job.Restored) && i.Title != title
+		})
 		if len(found) > 0 {
 			issue = found[0]
 		}
