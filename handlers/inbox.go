@@ -79,6 +79,16 @@ func (b *Inbox) Run(ctx context.Context) error {
 	}
 }
 
+// Drain maps and applies deliveries until none is pending. One that cannot be processed is set aside after a few failures.
+func (b *Inbox) Drain(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if n, err := b.Work(ctx); n == 0 || err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
 // Work maps and applies pending deliveries, at most batch of them, and returns their number.
 func (b *Inbox) Work(ctx context.Context) (int, error) {
 	list, err := b.store.PendingDeliveries(ctx, batch)

@@ -200,7 +200,7 @@ func (e *errand) watch() {
 	if e.up() && !w.now.Before(e.nextPoll) {
 		e.nextPoll = w.now.Add(max(time.Minute, w.coarse))
 		w.polls.checkBegin()
-		if young, _ := e.poller.Poll(e.ctx); young {
+		if young, _, _ := e.poller.Poll(e.ctx); young {
 			e.nextPoll = w.now.Add(max(15*time.Second, w.coarse))
 		}
 		w.polls.ends()

@@ -80,6 +80,10 @@ func (k *Keeper) Pause(ctx context.Context, repo, reason string, a store.Action)
 			return a, err
 		}
 		a.Subject = p.Name
+	} else if old, err := k.cfg.Store.Pauses.Of(ctx, 0); err != nil {
+		return a, err
+	} else if old != nil && !old.Restored.IsZero() { // nothing that is under way would come to an end
+		return a, &RefusedError{Reason: "errand was restored from a backup, and does nothing until `errand resume`: there is nothing to pause or to wait for"}
 	}
 	if a.Command = "pause"; reason != "" {
 		a.Command += ": " + reason

@@ -306,3 +306,17 @@ func TestUnderWayIncludesBakes(t *testing.T) {
 		t.Errorf("got %+v, %v", list, err)
 	}
 }
+
+// TestRestoredErrandIsNotPaused: nothing works in it until it is resumed, so that `errand drain` would wait in vain. Single repositories can
+// be paused before that.
+func TestRestoredErrandIsNotPaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.store.MarkRestored(t.Context(), noon.Add(-time.Hour), store.Action{ID: "1", Command: "restore"}); err != nil {
+		t.Fatal(err)
+	}
+	w.pause("", "", "error: errand was restored from a backup, and does nothing until `errand resume`: there is nothing to pause or to wait for")
+	w.pause("acme/shop", "", "paused; no agent is working")
+	w.resume("", true, "resumed")
+	w.pause("", "", "paused; no agent is working")
+}

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/watch"
@@ -76,6 +78,43 @@ func (s *Server) untilResumed(ctx context.Context, sweeper *watch.Sweeper) error
 		s.opts.Log.Info().Time("backup", p.Restored).Msg("the operator resumed the restored errand")
 	}
 	return nil
+}
+
+// catchUpSteps are the steps of catchUp.
+type catchUpSteps struct {
+	fetch, apply, compare, poll func(context.Context) error
+}
+
+func (s *Server) catchUpSteps(sweeper *watch.Sweeper, inbox *handlers.Inbox) catchUpSteps {
+	return catchUpSteps{fetch: sweeper.SweepDeliveries, apply: inbox.Drain, compare: sweeper.SweepState, poll: func(ctx context.Context) error {
+		_, _, err := s.poller.Poll(ctx)
+		return err
+	}}
+}
+
+// catchUp lets a restored errand learn what people did since the backup, before any job runs: time limits that have ended meanwhile then
+// come after the approvals that were given in time. It is done once after a restoration; if GitHub cannot be read, errand goes on.
+func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
+	if r := s.store.Restored(); r.At.IsZero() || !r.CaughtUp.IsZero() {
+		return nil
+	}
+	within, cancel := context.WithTimeout(forge.WithPurpose(ctx, forge.ForSweep), s.opts.Timing.CatchUp)
+	defer cancel()
+	for {
+		err := errors.Join(steps.fetch(within), steps.apply(within), steps.compare(within), steps.apply(within), steps.poll(within))
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			break
+		}
+		s.opts.Log.Warn().Err(err).Msg("failed to read from GitHub what happened since the backup; retrying")
+		if clock.Sleep(within, s.opts.Timing.CatchUp/60) != nil {
+			s.opts.Log.Error().Err(err).Msg("GitHub cannot be read; the restored errand begins to work without it, and some of its tasks may be out of date")
+			break
+		}
+	}
+	return s.store.MarkCaughtUp(ctx)
 }
 
 // restoredCheck compares a restored store with GitHub and the VM provider, until the operator resumes errand. It changes nothing.

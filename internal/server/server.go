@@ -308,6 +308,9 @@ func (s *Server) work(ctx context.Context) error {
 	if err := s.untilResumed(ctx, sweeper); err != nil || ctx.Err() != nil {
 		return err
 	}
+	if err := s.catchUp(ctx, s.catchUpSteps(sweeper, inbox)); err != nil || ctx.Err() != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
 		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, s.pause.Run, sweeper.Run, sweeper.ReadWebhooks, s.fleet.Run, s.cleaner.Run, s.bake,

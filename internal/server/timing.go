@@ -32,6 +32,8 @@ type Timing struct {
 	GoneAfter time.Duration
 	// ReadWebhooks is how often webhooks are read from GitHub's log if GitHub cannot send them.
 	ReadWebhooks time.Duration
+	// CatchUp limits how long jobs wait, after a restoration, for what GitHub says about the time since the backup.
+	CatchUp time.Duration
 	// GitHubTimeout bounds one request to GitHub.
 	GitHubTimeout time.Duration
 	// RateLimitPause is the first pause after a secondary rate limit whose answer names no time; it doubles while the
@@ -65,7 +67,7 @@ func DefaultTiming() Timing {
 		StatusGap: p.StatusGap, GatherTalk: p.GatherTalk, GatherMax: p.GatherMax, Settle: p.SettleFor,
 		Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 		MaxAttempts: p.MaxAttempts, SleepBefore: p.SleepBefore,
-		PollGap: 2 * time.Second, GoneAfter: time.Hour, ReadWebhooks: 15 * time.Second, GitHubTimeout: 30 * time.Second, RateLimitPause: time.Minute,
+		PollGap: 2 * time.Second, GoneAfter: time.Hour, ReadWebhooks: 15 * time.Second, CatchUp: 10 * time.Minute, GitHubTimeout: 30 * time.Second, RateLimitPause: time.Minute,
 		WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond,
 		JobRetry: 2 * time.Second, RescueEvery: 10 * time.Second, ProgressEvery: 5 * time.Second,
 		UnreachableFor: 10 * time.Minute, ReapGrace: 15 * time.Minute, VMTick: 5 * time.Second,

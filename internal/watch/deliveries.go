@@ -16,6 +16,9 @@ const (
 	// readBack is how far ReadWebhooks goes back in GitHub's log. GitHub adds a webhook to the log after its attempt to deliver it,
 	// and errand's clock may differ. What appears even later is found by the sweep for lost webhooks.
 	readBack = 10 * time.Minute
+	// lostMargin extends the time for which a store from a backup lacks webhooks. errand's clock may differ from GitHub's, and at the time
+	// of the backup webhooks were on their way. One that the store knows is not fetched again.
+	lostMargin = 10 * time.Minute
 	// maxReadPause is the longest pause after failures to read the log.
 	maxReadPause = 5 * time.Minute
 )
@@ -85,7 +88,7 @@ func (s *Sweeper) fetch(ctx context.Context, since time.Time) (failed, err error
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		lost := d.At.After(s.cfg.LostFrom) && d.At.Before(s.cfg.LostUntil)
+		lost := !s.cfg.LostUntil.IsZero() && d.At.After(s.cfg.LostFrom.Add(-lostMargin)) && d.At.Before(s.cfg.LostUntil.Add(lostMargin))
 		if !d.OK || lost || s.cfg.ReadWebhooks != 0 { // without a webhook of errand's, something else has answered with success
 			errs = append(errs, s.fetchDelivery(ctx, d))
 		}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -80,7 +81,10 @@ func (p *Poller) Poke() {
 func (p *Poller) Run(ctx context.Context) error {
 	wake := p.cfg.Store.Wake(ctx)
 	for {
-		young, any := p.poll(ctx)
+		young, any, err := p.poll(ctx)
+		if err != nil && ctx.Err() == nil {
+			p.cfg.Log.Warn().Err(err).Msg("failed to read reactions")
+		}
 		d := p.cfg.Slow
 		if young && !p.slow {
 			d = p.cfg.Fast
@@ -98,13 +102,13 @@ func (p *Poller) Run(ctx context.Context) error {
 }
 
 // poll reads the reactions on all marked comments. young reports a recently posted plan, any whether there are marked
-// comments at all.
-func (p *Poller) poll(ctx context.Context) (young, any bool) {
+// comments at all. An error with one installation does not affect the others.
+func (p *Poller) poll(ctx context.Context) (young, any bool, err error) {
 	waiting, err := p.marksByTask(ctx)
 	if err != nil {
-		p.cfg.Log.Error().Err(err).Msg("failed to list tasks for the reaction poll")
-		return false, false
+		return false, false, fmt.Errorf("list tasks for the reaction poll: %w", err)
 	}
+	var errs []error
 	byInstallation := map[int64]map[string]mark{}
 	for _, w := range waiting {
 		for node, m := range w.marks {
@@ -119,11 +123,11 @@ func (p *Poller) poll(ctx context.Context) (young, any bool) {
 	maps.DeleteFunc(p.reported, func(installation int64, _ map[string]bool) bool { return byInstallation[installation] == nil })
 	for _, installation := range slices.Sorted(maps.Keys(byInstallation)) {
 		marked := byInstallation[installation]
-		if err := p.read(ctx, installation, marked); err != nil && ctx.Err() == nil {
-			p.cfg.Log.Warn().Err(err).Int64("installation", installation).Msg("failed to read reactions")
+		if err := p.read(ctx, installation, marked); err != nil {
+			errs = append(errs, fmt.Errorf("installation %d: %w", installation, err))
 		}
 	}
-	return young, any
+	return young, any, errors.Join(errs...)
 }
 
 // taskMarks is the data that a poll needs of one task.

@@ -8,11 +8,12 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// The single steps of the Run methods, for tests with their own clock.
+// The single steps of the Run methods, for a restored errand that catches up and for tests with their own clock. They must not be called
+// while Run works.
 
 // Poll reads the reactions on all polled comments once. young reports a recently posted plan, any whether anything is
 // polled at all.
-func (p *Poller) Poll(ctx context.Context) (young, any bool) { return p.poll(ctx) }
+func (p *Poller) Poll(ctx context.Context) (young, any bool, err error) { return p.poll(ctx) }
 
 // SweepDeliveries fetches lost webhooks once.
 func (s *Sweeper) SweepDeliveries(ctx context.Context) error { return s.fetchLost(ctx) }

@@ -197,6 +197,8 @@ func TestWebhooksOfALostStoreAreFetched(t *testing.T) {
 	}{
 		"all":             {-time.Hour, time.Hour, len(l.sim.Deliveries())},
 		"before them":     {-2 * time.Hour, -time.Hour, 0},
+		"just before":     {-time.Hour, -5 * time.Minute, len(l.sim.Deliveries())},
+		"just after":      {5 * time.Minute, time.Hour, len(l.sim.Deliveries())},
 		"after them":      {time.Hour, 2 * time.Hour, 0},
 		"no restoration ": {},
 	} {

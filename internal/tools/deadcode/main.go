@@ -27,18 +27,15 @@ func roots() []string { return []string{"./cmd/...", "./internal/tools/..."} }
 // exemptions returns the functions that stay although no program reaches them, with the reasons.
 func exemptions() map[string]string {
 	return map[string]string{
-		"state/kv.Name":                          "wrappers of a database read it; in the tree only tests wrap one",
-		"state/kv/boltkv.Compact":                "errand purge, with compaction, is planned",
-		"state/kv/boltkv.compactInto":            "see Compact",
-		"internal/sim/simhetzner.NewClock":       "the tests that run on this simulator share its clock",
-		"internal/sim/simhetzner.Clock.Now":      "see NewClock",
-		"internal/sim/simhetzner.Clock.Advance":  "see NewClock",
-		"internal/sim/simhetzner.Clock.Set":      "see NewClock",
-		"internal/queue.Queue.Step":              "the random walks take single steps, with a virtual clock",
-		"internal/watch.Poller.Poll":             "see Queue.Step",
-		"internal/watch.Sweeper.SweepDeliveries": "see Queue.Step",
-		"internal/watch.Sweeper.SweepState":      "see Queue.Step",
-		"internal/demo.World.Timing":             "tests start errand in a separate process and pass the timing to it",
+		"state/kv.Name":                         "wrappers of a database read it; in the tree only tests wrap one",
+		"state/kv/boltkv.Compact":               "errand purge, with compaction, is planned",
+		"state/kv/boltkv.compactInto":           "see Compact",
+		"internal/sim/simhetzner.NewClock":      "the tests that run on this simulator share its clock",
+		"internal/sim/simhetzner.Clock.Now":     "see NewClock",
+		"internal/sim/simhetzner.Clock.Advance": "see NewClock",
+		"internal/sim/simhetzner.Clock.Set":     "see NewClock",
+		"internal/queue.Queue.Step":             "the random walks take single steps, with a virtual clock",
+		"internal/demo.World.Timing":            "tests start errand in a separate process and pass the timing to it",
 	}
 }
 

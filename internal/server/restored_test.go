@@ -1,0 +1,104 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state/kv/boltkv"
+	"github.com/errand-bot/errand/state/store"
+)
+
+// TestCatchUp: after a restoration, and only then, errand reads from GitHub what happened since the backup before any job runs: webhooks
+// first, then the state of tasks, then reactions. It tries again while GitHub cannot be read, but does not wait forever.
+func TestCatchUp(t *testing.T) {
+	t.Parallel()
+	const all = "fetch apply compare apply poll"
+	for name, test := range map[string]struct {
+		restored bool
+		fails    int // attempts
+		stopped  bool
+		want     string
+		again    string // after a restart
+	}{
+		"in a store of its own": {},
+		"after a restoration":   {restored: true, want: all},
+		"GitHub fails twice":    {restored: true, fails: 2, want: all + " " + all + " " + all},
+		"errand is stopped":     {restored: true, stopped: true, want: all, again: all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			s := &Server{opts: Options{Timing: &Timing{CatchUp: time.Minute / 10}}}
+			open := func() {
+				if s.store, err = store.Open(t.Context(), db, store.Options{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			open()
+			if test.restored {
+				if err := s.store.MarkRestored(t.Context(), time.Now().Add(-time.Hour), store.Action{ID: "1", Command: "restore"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run := func(ctx context.Context, stop func()) string {
+				var did []string
+				step := func(what string) func(context.Context) error {
+					return func(ctx context.Context) error {
+						did = append(did, what)
+						if what == "poll" && test.stopped {
+							stop()
+						}
+						if what == "compare" && strings.Count(strings.Join(did, " "), what) <= test.fails {
+							return errors.New("GitHub does not answer")
+						}
+						return ctx.Err()
+					}
+				}
+				steps := catchUpSteps{fetch: step("fetch"), apply: step("apply"), compare: step("compare"), poll: step("poll")}
+				if err := s.catchUp(ctx, steps); err != nil {
+					t.Fatal(err)
+				}
+				return strings.Join(did, " ")
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			if got := run(ctx, stop); got != test.want {
+				t.Errorf("got steps %q, want %q", got, test.want)
+			}
+			open()
+			test.stopped, test.fails = false, 0
+			if got := run(t.Context(), nil); got != test.again {
+				t.Errorf("after a restart: got steps %q, want %q", got, test.again)
+			}
+		})
+	}
+}
+
+// TestCatchUpEnds: an errand that cannot read GitHub for long begins to work.
+func TestCatchUpEnds(t *testing.T) {
+	t.Parallel()
+	db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := &Server{opts: Options{Timing: &Timing{CatchUp: 60 * time.Millisecond}}}
+	if s.store, err = store.Open(t.Context(), db, store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.store.MarkRestored(t.Context(), time.Now().Add(-time.Hour), store.Action{ID: "1", Command: "restore"}); err != nil {
+		t.Fatal(err)
+	}
+	fails := func(context.Context) error { return errors.New("GitHub does not answer") }
+	if err := s.catchUp(t.Context(), catchUpSteps{fails, fails, fails, fails}); err != nil || s.store.Restored().CaughtUp.IsZero() {
+		t.Errorf("got error %v, caught up at %v", err, s.store.Restored().CaughtUp)
+	}
+}
