@@ -65,6 +65,9 @@ func (s *Steps) saveUnknownWork(ctx context.Context, w *step.Attempt, ws *worksp
 	return nil
 }
 
+// maxUnknownRuns is the maximum number of unknown runs that are ended on a VM. A task starts about twenty without a person's action.
+const maxUnknownRuns = 100
+
 // unknownRuns returns those of the runs on a VM that are newer than all that the task knows, in the order of their numbers. The run that
 // is being launched is none of them.
 func unknownRuns(t *state.Task, ids []string) (unknown []string) {
@@ -86,5 +89,5 @@ func unknownRuns(t *state.Task, ids []string) (unknown []string) {
 		}
 	}
 	slices.SortFunc(unknown, func(a, b string) int { return number(a) - number(b) })
-	return unknown
+	return unknown[max(0, len(unknown)-maxUnknownRuns):] // nothing confirms what the VM says
 }

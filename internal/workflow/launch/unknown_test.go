@@ -125,3 +125,18 @@ func TestLaunchFindsThePullRequest(t *testing.T) {
 		})
 	}
 }
+
+// TestLiesAboutRuns: a VM that lists very many runs cannot keep errand busy with them.
+func TestLiesAboutRuns(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Task.Run = &state.Run{ID: "1-1-1", Kind: state.RunPlan, State: state.RunLaunching, Seq: 1}
+	for n := range 100_000 {
+		w.Host.Started = append(w.Host.Started, runner.Spec{ID: fmt.Sprintf("%d-%d-%d", w.Task.Key.Repo, w.Task.Key.Issue, 10+n)})
+	}
+	w.Host.Checkout(t, w.Head("main"))
+	w.Do(state.JobLaunch, func(j *state.Job) { j.Restored = time.Now() })
+	if n := len(w.Host.Stopped); n != 100 {
+		t.Errorf("got %d ended runs", n)
+	}
+}
