@@ -106,6 +106,15 @@ func (m *Metrics) Job(kind string, d time.Duration, err error) {
 	m.jobs.WithLabelValues(kind, outcome).Observe(d.Seconds())
 }
 
+// Backup registers the time of the newest scheduled backup, and returns the function that sets it.
+func (m *Metrics) Backup() func(at time.Time) {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "errand_backup_newest_timestamp_seconds", Help: "When the newest scheduled backup was made; 0 if there is none.",
+	})
+	m.registry.MustRegister(g)
+	return func(at time.Time) { g.Set(float64(at.Unix())) }
+}
+
 // handler serves these metrics together with those of c.
 func (m *Metrics) handler(c prometheus.Collector) http.Handler {
 	stored := prometheus.NewRegistry()

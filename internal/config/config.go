@@ -78,6 +78,7 @@ type Config struct {
 	Repository Repository `yaml:"repository"`
 	Timing     Timing     `yaml:"timing"`
 	Keep       Keep       `yaml:"keep"`
+	Backup     Backup     `yaml:"backup"`
 }
 
 // Log configures errand's own log.
@@ -286,6 +287,17 @@ type Keep struct {
 	TranscriptMB int `yaml:"transcript_mb"`
 }
 
+// Backup makes backups regularly, as `errand backup` does.
+type Backup struct {
+	// Folder gets the backups. It has to exist outside of the data folder, and to belong to errand's user alone (mode 0700). Without it no
+	// backups are made.
+	Folder string `yaml:"folder"`
+	// Every is the time between two backups.
+	Every time.Duration `yaml:"every"`
+	// Keep is how many backups stay in the folder: when a new one is complete, older ones of this deployment are deleted.
+	Keep int `yaml:"keep"`
+}
+
 // Default returns the defaults for production.
 func Default() Config {
 	s, p := settings.Default(), machine.DefaultPolicy()
@@ -320,7 +332,8 @@ func Default() Config {
 			Gather: p.Gather, PollFast: 15 * time.Second, PollSlow: time.Minute, Deliveries: 5 * time.Minute, Sweep: 15 * time.Minute,
 			IdleVM: p.IdleVM, Shutdown: 30 * time.Second,
 		},
-		Keep: Keep{AfterEnd: 24 * time.Hour, Asleep: p.KeepAsleep, Transcripts: 90 * 24 * time.Hour, TranscriptMB: 256},
+		Keep:   Keep{AfterEnd: 24 * time.Hour, Asleep: p.KeepAsleep, Transcripts: 90 * 24 * time.Hour, TranscriptMB: 256},
+		Backup: Backup{Every: 24 * time.Hour, Keep: 14},
 	}
 }
 

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,33 @@ func TestDurations(t *testing.T) {
 			}
 			if err == nil && config.FormatDuration(got) != tt.plain {
 				t.Errorf("FormatDuration = %q, want %q", config.FormatDuration(got), tt.plain)
+			}
+		})
+	}
+}
+
+// TestBackupProblems: backups that the operator wants have a folder, a time and a number that can be used.
+func TestBackupProblems(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		backup config.Backup
+		want   string // empty: no problem
+	}{
+		"off":             {config.Backup{Every: 24 * time.Hour, Keep: 14}, ""},
+		"on":              {config.Backup{Folder: "/var/backups/errand", Every: 10 * time.Minute, Keep: 1}, ""},
+		"a relative path": {config.Backup{Folder: "backups", Every: time.Hour, Keep: 1}, "backup.folder"},
+		"very often":      {config.Backup{Every: time.Minute, Keep: 1}, "backup.every"},
+		"no time":         {config.Backup{Keep: 1}, "backup.every"},
+		"none would stay": {config.Backup{Every: time.Hour}, "backup.keep"},
+		"fewer than none": {config.Backup{Every: time.Hour, Keep: -1}, "backup.keep"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := config.Default()
+			cfg.Backup = c.backup
+			text := cfg.Validate().Error() // the default has no GitHub App
+			if strings.Contains(text, "backup.") != (c.want != "") || !strings.Contains(text, c.want) {
+				t.Errorf("got %q, want %q", text, c.want)
 			}
 		})
 	}

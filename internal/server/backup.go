@@ -16,6 +16,8 @@ import (
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/backup"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -49,6 +51,70 @@ func (c *runningCopy) Close() error {
 
 func (s *Server) backupInfo() backup.Info {
 	return backup.Info{Errand: s.opts.Version, At: s.opts.Now().UTC(), Deployment: s.cfg.Deployment, App: s.cfg.GitHub.AppID}
+}
+
+// backupSchedule returns the backups that the operator has configured, nil if there are none. Only a server makes them.
+func backupSchedule(cfg config.Config, opts Options) *backup.Schedule {
+	if cfg.Backup.Folder == "" {
+		return nil
+	}
+	s := &Server{cfg: cfg, opts: opts}
+	return &backup.Schedule{
+		Folder: cfg.Backup.Folder, Data: cfg.Data, Every: cfg.Backup.Every, Keep: cfg.Backup.Keep, Info: s.backupInfo, Now: opts.Now, Log: opts.Log,
+	}
+}
+
+// makeBackups refuses a folder for backups that cannot be used.
+func (s *Server) makeBackups(context.Context) error {
+	if s.backups = backupSchedule(s.cfg, s.opts); s.backups == nil {
+		return nil
+	}
+	s.backups.Made, s.backups.Make = s.metrics.Backup(), func(ctx context.Context, w io.Writer) error {
+		c, err := s.backup(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.WriteTo(ctx, w), c.Close())
+	}
+	if err := s.backups.Check(); err != nil {
+		return fmt.Errorf("backup.folder: %w", err)
+	}
+	return nil
+}
+
+// makeScheduledBackups makes backups until ctx ends.
+func (s *Server) makeScheduledBackups(ctx context.Context) error {
+	if s.backups == nil {
+		return nil
+	}
+	return s.backups.Run(ctx)
+}
+
+// backupCheck checks the backups that the operator has configured.
+func backupCheck(b *backup.Schedule) doctor.Check {
+	return func(context.Context) []doctor.Finding {
+		if b == nil {
+			return nil
+		}
+		f := doctor.Finding{Check: "backup", Status: doctor.OK}
+		if err := b.Check(); err != nil {
+			f.Status, f.Found, f.Meaning, f.Fix = doctor.Failed, fmt.Sprintf("Backups cannot be made: %v.", err), "If the data folder is lost, so are the open tasks.", "Correct the folder, or name another one in backup.folder."
+			return []doctor.Finding{f}
+		}
+		at, err := b.Newest()
+		age := b.Now().Sub(at)
+		switch {
+		case err != nil:
+			f.Status, f.Found = doctor.Skipped, fmt.Sprintf("The backups cannot be listed: %v.", err)
+		case at.IsZero():
+			f.Status, f.Found, f.Fix = doctor.Warning, "There is no backup in "+b.Folder+" yet.", "If errand has run for some minutes, see its log."
+		case age > 2*b.Every:
+			f.Status, f.Found, f.Fix = doctor.Warning, fmt.Sprintf("The newest backup is %s old; they are made every %s.", words.Span(age), words.Span(b.Every)), "See errand's log for the reason."
+		default:
+			f.Found = fmt.Sprintf("The newest backup is %s old.", words.Span(age))
+		}
+		return []doctor.Finding{f}
+	}
 }
 
 // BackupStopped writes a backup while no errand runs. The error is ErrServing if one has the store open, and fs.ErrNotExist if there is

@@ -39,7 +39,7 @@ func (s *Server) Doctor(ctx context.Context) doctor.Report {
 	if db, ok := s.db.(interface{ Check(context.Context) error }); ok {
 		host.Integrity = db.Check
 	}
-	r := doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms, doctor.PauseCheck(s.pause.List, s.opts.Now), s.restoredCheck)}
+	r := doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms, doctor.PauseCheck(s.pause.List, s.opts.Now), s.restoredCheck, backupCheck(s.backups))}
 	r.Clean()
 	return r
 }
@@ -53,7 +53,7 @@ func IsServing(cfg config.Config) (bool, error) {
 // DoctorStopped checks the installation while no server runs. It opens the store read-only, and everything else in a temporary
 // folder, so that nothing is changed.
 func DoctorStopped(ctx context.Context, cfg config.Config, opts Options) (doctor.Report, error) {
-	host := hostToCheck(cfg)
+	host, backups := hostToCheck(cfg), backupSchedule(cfg, opts.withDefaults())
 	file := filepath.Join(cfg.Data, "errand.db")
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		host.Integrity = func(ctx context.Context) error {
@@ -81,7 +81,7 @@ func DoctorStopped(ctx context.Context, cfg config.Config, opts Options) (doctor
 			return r, s.Close()
 		}
 	}
-	r.Findings = s.examine(ctx, host, s.vmsToCheck())
+	r.Findings = s.examine(ctx, host, s.vmsToCheck(), backupCheck(backups))
 	return r, s.Close()
 }
 

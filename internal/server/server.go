@@ -124,6 +124,8 @@ type Server struct {
 	ready   atomic.Bool
 	stuck   atomic.Bool // the store cannot be written
 	copying sync.Mutex  // held by a backup
+
+	backups *backup.Schedule // nil unless they are configured
 }
 
 // New creates every part. It opens the store and the listeners, and sends nothing to GitHub.
@@ -139,7 +141,7 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 		return s, fmt.Errorf("make the data folder: %w", err)
 	}
 	for _, part := range []func(context.Context) error{
-		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makePause, s.makeWorkflow, s.makeWatchers, s.listen,
+		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makePause, s.makeWorkflow, s.makeWatchers, s.makeBackups, s.listen,
 	} {
 		if err = part(ctx); err != nil {
 			return s, err
@@ -313,7 +315,7 @@ func (s *Server) work(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
-		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, s.pause.Run, sweeper.Run, sweeper.ReadWebhooks, s.fleet.Run, s.cleaner.Run, s.bake,
+		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, s.pause.Run, sweeper.Run, sweeper.ReadWebhooks, s.fleet.Run, s.cleaner.Run, s.bake, s.makeScheduledBackups,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}

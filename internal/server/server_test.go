@@ -189,7 +189,8 @@ func TestNewReportsProblems(t *testing.T) {
 			check(p.t, os.Mkdir(filepath.Join(p.dir, "data"), 0o700))
 			p.write("data/client_key", "x")
 		}, []string{"client key", "client_key"}},
-		"the data is a file": {"127.0.0.1:0", "", func(p *place) { p.write("data", "x") }, []string{"data folder"}},
+		"the data is a file":    {"127.0.0.1:0", "", func(p *place) { p.write("data", "x") }, []string{"data folder"}},
+		"no folder for backups": {"127.0.0.1:0", "backup: {folder: /does/not/exist}", nil, []string{"backup.folder", "does not exist; create it"}},
 		"the store is no store": {"127.0.0.1:0", "", func(p *place) {
 			check(p.t, os.Mkdir(filepath.Join(p.dir, "data"), 0o700))
 			p.write("data/errand.db", strings.Repeat("x", 70000))

@@ -13,23 +13,19 @@ const configurationHead = `# Configuration
 <!-- Made by ` + "`make generate`" + ` from the structs in internal/config. -->
 
 errand reads one YAML file: ` + "`errand serve -c config.yml`" + `. [config.example.yml](../config.example.yml) shows every
-key with its default. ` + "`errand check-config -c config.yml`" + ` reads the file like ` + "`serve`" + `, including secrets, starts
-nothing, and reports all errors with the line, the key and the expected value. Unknown keys and values of the wrong type
-are errors. errand reads the file at startup; a restart loses no data.
+key with its default. ` + "`errand check-config -c config.yml`" + ` reads the file like ` + "`serve`" + `, including secrets, starts nothing,
+and reports all errors with the line, the key and the expected value. Unknown keys and values of the wrong type are errors. errand reads the file at startup; a restart loses no data.
 
 ` + "`errand config -c config.yml`" + ` lists the values that the file sets, and with ` + "`--effective`" + ` all values, each with its origin: a default, a line of
 the file, an environment variable, or the file of a secret. Secrets are never shown, and neither is anything that looks like one. ` + "`--json`" + ` prints ` + "`file`" + ` and ` + "`settings`" + `,
 each with ` + "`key`" + `, ` + "`value`" + ` (absent for a secret), ` + "`secret`, `set`, `origin`" + ` (` + "`default`, `config`, `env` or `file`" + `), ` + "`from`" + ` (the name of the variable or the path of the file) and ` + "`line`" + `.
 
 - A **duration** is written like ` + "`90s`" + `, ` + "`30m`" + `, ` + "`2h`" + `, ` + "`1d12h`" + `; a day has 24 hours.
-- A **secret** is ` + "`env:NAME`" + ` (an environment variable) or ` + "`file:/path`" + ` (the content of a file, without surrounding
-  whitespace). The configuration itself never contains a secret. errand never logs secrets, and redacts them in everything that it writes.
-- A **template** can contain ` + "`{key}`" + ` (the ticket key), ` + "`{number}`" + ` (of the issue), ` + "`{slug}`" + ` (derived from the title) and
-  ` + "`{task}`" + ` (one line about the change). A placeholder without a value is removed together with the separators around it;
+- A **secret** is ` + "`env:NAME`" + ` (an environment variable) or ` + "`file:/path`" + ` (the content of a file, without surrounding whitespace). The configuration itself never contains a secret. errand never logs secrets, and redacts them in everything that it writes.
+- A **template** can contain ` + "`{key}`" + ` (the ticket key), ` + "`{number}`" + ` (of the issue), ` + "`{slug}`" + ` (derived from the title) and ` + "`{task}`" + ` (one line about the change). A placeholder without a value is removed together with the separators around it;
   directly after a word, the separators that follow stay: without a key ` + "`feat({key}): {task}`" + ` is ` + "`feat: {task}`" + `.
 
-Required keys: ` + "`github.app_id`" + `, ` + "`github.private_key`" + `, ` + "`github.webhook_secret`" + ` (unless ` + "`github.webhooks`" + ` is ` + "`poll`" + `), and
-` + "`admin.token`" + ` or ` + "`admin.listen`" + `. The agent claude also needs ` + "`models.anthropic`" + `. A repository's own settings are in [repository-settings.md](repository-settings.md).
+Required keys: ` + "`github.app_id`" + `, ` + "`github.private_key`" + `, ` + "`github.webhook_secret`" + ` (unless ` + "`github.webhooks`" + ` is ` + "`poll`" + `), and ` + "`admin.token`" + ` or ` + "`admin.listen`" + `. The agent claude also needs ` + "`models.anthropic`" + `. A repository's own settings are in [repository-settings.md](repository-settings.md).
 `
 
 const repositoryHead = `# A repository's own settings: ` + "`.errand.yml`" + `

@@ -1,0 +1,179 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/errand-bot/errand/internal/clock"
+	"github.com/errand-bot/errand/internal/durable"
+)
+
+// A Schedule makes a backup into a folder regularly, and deletes older ones.
+type Schedule struct {
+	Folder string
+	Data   string        // the data folder
+	Every  time.Duration // between two backups
+	Keep   int           // how many backups stay
+	// Info describes a backup that is made now, and Make writes it.
+	Info func() Info
+	Make func(ctx context.Context, w io.Writer) error
+	// Made is called with the time of the newest backup: at first, and after each; it may be nil.
+	Made func(at time.Time)
+	Now  func() time.Time
+	Log  zerolog.Logger
+}
+
+// retryAfter is how long after a failure another backup is tried.
+const retryAfter = 15 * time.Minute
+
+// Check returns why backups cannot be made into the folder, or nil.
+func (s *Schedule) Check() error {
+	info, err := os.Stat(s.Folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist; create it for errand's user: `install -d -m 0700 %s`", s.Folder, s.Folder)
+	case err != nil:
+		return fmt.Errorf("look at the folder for backups: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("%s is no folder", s.Folder)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s can be used by other users, and backups contain errand's keys: `chmod 0700 %s`", s.Folder, s.Folder)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d, and not to errand's: `chown %d %s`", s.Folder, st.Uid, os.Geteuid(), s.Folder)
+	}
+	if err := unix.Access(s.Folder, unix.W_OK); err != nil {
+		return fmt.Errorf("errand cannot write into %s: %w; mount its file system writable, or list it in ReadWritePaths of the systemd unit", s.Folder, err)
+	}
+	folder, err := filepath.EvalSymlinks(s.Folder)
+	if err != nil {
+		return fmt.Errorf("look at the folder for backups: %w", err)
+	}
+	data, err := filepath.Abs(s.Data)
+	if err == nil {
+		data, err = filepath.EvalSymlinks(data)
+	}
+	if err != nil {
+		return fmt.Errorf("look at the data folder: %w", err)
+	}
+	if inside, err := filepath.Rel(data, folder); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
+		return fmt.Errorf("%s is in the data folder, with which its backups would be lost; name another folder", s.Folder)
+	}
+	return nil
+}
+
+// Run makes backups until ctx ends. A failure is logged, and tried again; nothing is deleted then.
+func (s *Schedule) Run(ctx context.Context) error {
+	var failed time.Time
+	for {
+		due := failed
+		if at, err := s.Newest(); err == nil && !at.IsZero() {
+			if s.Made != nil {
+				s.Made(at)
+			}
+			if next := at.Add(s.Every); next.After(due) {
+				due = next
+			}
+		}
+		if clock.Sleep(ctx, max(0, due.Sub(s.Now()))) != nil {
+			return nil
+		}
+		name, got, err := s.once(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			failed = s.Now().Add(min(retryAfter, s.Every))
+			s.Log.Error().Err(err).Str("folder", s.Folder).Time("retry", failed).Msg("failed to make a scheduled backup")
+		default:
+			failed = time.Time{}
+			s.Log.Info().Str("file", name).Int("files", got.Files).Msg("made a scheduled backup")
+		}
+	}
+}
+
+// once makes a backup and deletes those that are no longer kept.
+func (s *Schedule) once(ctx context.Context) (path string, got Contents, err error) {
+	if err := s.Check(); err != nil {
+		return "", Contents{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(s.Every, time.Hour))
+	defer cancel()
+	path = filepath.Join(s.Folder, s.Info().FileName())
+	if got, err = Save(ctx, path, s.Make); err != nil {
+		return "", Contents{}, err
+	}
+	return path, got, s.prune(path)
+}
+
+// prune deletes older backups than those that are kept, and what a backup left behind that did not come to its end. The new one stays.
+func (s *Schedule) prune(newest string) error {
+	list, err := s.list()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, old := range list[min(s.Keep, len(list)):] {
+		if path := filepath.Join(s.Folder, old.name); path != newest {
+			errs = append(errs, os.Remove(path))
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(escapeGlob(s.Folder), durable.TempPrefix+"*"))
+	errs = append(errs, err)
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && s.Now().Sub(info.ModTime()) > 24*time.Hour+s.Every {
+			errs = append(errs, os.Remove(path))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("delete older backups: %w", err)
+	}
+	return nil
+}
+
+// A named is a backup in the folder.
+type named struct {
+	name string
+	at   time.Time // by its name
+}
+
+// list returns the backups of this deployment in the folder, by their names, the newest first.
+func (s *Schedule) list() (list []named, err error) {
+	entries, err := os.ReadDir(s.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("list the backups: %w", err)
+	}
+	info := s.Info()
+	for _, e := range entries {
+		digits := strings.TrimSuffix(e.Name(), nameEnd)
+		at, err := time.Parse(nameTime, digits[max(0, len(digits)-len(nameTime)):])
+		if info.At = at; err == nil && e.Type().IsRegular() && e.Name() == info.FileName() {
+			list = append(list, named{e.Name(), at})
+		}
+	}
+	slices.SortFunc(list, func(a, b named) int { return b.at.Compare(a.at) })
+	return list, nil
+}
+
+// Newest returns the time of the newest backup in the folder, zero if there is none. One from the future was made by a clock that was
+// wrong, and does not count.
+func (s *Schedule) Newest() (time.Time, error) {
+	list, err := s.list()
+	i := slices.IndexFunc(list, func(n named) bool { return !n.at.After(s.Now()) })
+	if err != nil || i < 0 {
+		return time.Time{}, err
+	}
+	return list[i].at, nil
+}
