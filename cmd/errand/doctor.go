@@ -155,7 +155,7 @@ func served(ctx context.Context, cfg config.Config) (r doctor.Report, err error)
 
 // stopped makes the checks without a running errand.
 func (e examination) stopped(ctx context.Context, w world, cfg config.Config) (doctor.Report, error) {
-	return server.DoctorStopped(ctx, cfg, server.Options{Log: zerolog.Nop(), Version: builtFrom().version, BinDir: w.bin})
+	return server.DoctorStopped(ctx, cfg, server.Options{Log: zerolog.Nop(), Version: builtFrom().version, BinDir: w.bin, InContainer: w.inContainer()})
 }
 
 // fix corrects the modes of errand's own files that other users can access. It looks at the files itself: what answers at errand's

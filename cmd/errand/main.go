@@ -48,6 +48,12 @@ type world struct {
 	bin      string // folder of errand-runner; by default the program's own
 }
 
+// inContainer reports that errand is the program of a container: its image, and several container managers, set the variable.
+func (w world) inContainer() bool {
+	manager, _ := w.env("container")
+	return manager != ""
+}
+
 // errUsage marks a usage error.
 type errUsage struct{ error }
 

@@ -32,7 +32,7 @@ func serveCommand(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(ctx, cfg, logger(cfg.Log, w.err))
+			return serve(ctx, cfg, server.Options{Log: logger(cfg.Log, w.err), InContainer: w.inContainer()})
 		},
 	}
 	configFlag(c, &path)
@@ -57,12 +57,14 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 }
 
 // serve creates the server and runs it until ctx ends.
-func serve(ctx context.Context, cfg config.Config, log zerolog.Logger) (err error) {
+func serve(ctx context.Context, cfg config.Config, opts server.Options) (err error) {
+	log := opts.Log
 	ln, err := inheritedListener()
 	if err != nil {
 		return err
 	}
-	s, err := server.New(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, Listener: ln})
+	opts.Version, opts.Listener = builtFrom().version, ln
+	s, err := server.New(ctx, cfg, opts)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ func TestServe(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
 	t.Run("says why it cannot", func(t *testing.T) { t.Parallel(); refuses(t, bin) })
+	t.Run("in a container", func(t *testing.T) { t.Parallel(); refusesInContainer(t, bin) })
 	tests := map[string]struct {
 		signal syscall.Signal
 		hold   bool // an endless request delays the graceful end
@@ -89,6 +90,38 @@ func refuses(t *testing.T, bin string) {
 	}
 }
 
+// refusesInContainer runs errand as the program of a container with sandboxes that isolate nothing, then with none at all. An operator may
+// still allow the former.
+func refusesInContainer(t *testing.T, bin string) {
+	t.Helper()
+	const advice = "; set provider: hetzner, so that agents work on VMs, or run errand as a service of the host"
+	for name, c := range map[string]struct{ local, path, problem string }{
+		"plain":    {"{kind: plain}", os.Getenv("PATH"), "cannot isolate agents in this container, because only sandboxes of the kind plain work (errand doctor says why)" + advice},
+		"no bwrap": {"{kind: bwrap}", t.TempDir(), "does not work in this container" + advice},
+	} {
+		cmd := command(t, bin, "127.0.0.1:0", t.TempDir())
+		cmd.Env = append(cmd.Env, "container=oci", "PATH="+c.path)
+		file := cmd.Args[len(cmd.Args)-1]
+		text := strings.Replace(string(read(t, file)), "{kind: plain}", c.local, 1)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _ := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), c.problem) {
+			t.Errorf("%s: %v, want an error with %q\n%s", name, cmd.ProcessState, c.problem, out)
+		}
+	}
+	cmd := command(t, bin, "127.0.0.1:0", t.TempDir())
+	cmd.Env = append(cmd.Env, "container=oci")
+	file := cmd.Args[len(cmd.Args)-1]
+	text := strings.Replace(string(read(t, file)), "{kind: plain}", "{kind: plain, allow_unsandboxed: true}", 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, cmd)
+	p.stop(t)
+}
+
 // build builds errand and errand-runner into one folder.
 func build(t *testing.T) string {
 	t.Helper()
@@ -106,7 +139,7 @@ func command(t *testing.T, bin, listen, dir string) *exec.Cmd {
 	t.Helper()
 	github := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	t.Cleanup(github.Close)
-	env := os.Environ()
+	env := append(os.Environ(), "container=") // wherever this test runs
 	for name, value := range secrets(t) {
 		env = append(env, name+"="+value)
 	}

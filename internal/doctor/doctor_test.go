@@ -60,6 +60,9 @@ func TestVMs(t *testing.T) {
 		},
 		Alarms: func() []fleet.Alarm { return nil }, InUse: func(context.Context) (int, error) { return 1, nil }, Limit: 3, Now: time.Now,
 	}
+	notIsolated := func(context.Context) (fleet.Description, error) {
+		return fleet.Description{Kind: "plain", Isolation: fleet.IsolationNone}, nil
+	}
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +88,10 @@ func TestVMs(t *testing.T) {
 				return fleet.Description{}, errors.New("no namespaces")
 			}
 		}, "vms.provider", doctor.Failed, "no namespaces"},
+		"no isolation": {func(v *doctor.VMs) { v.Describe = notIsolated }, "vms.provider", doctor.Failed, "This host cannot isolate agents."},
+		"no isolation, in a container": {func(v *doctor.VMs) {
+			v.Describe, v.InContainer = notIsolated, true
+		}, "vms.provider", doctor.Failed, "This container cannot isolate agents."},
 		"no SSH": {func(v *doctor.VMs) { v.SSHProbe = closed.Addr().String() }, "vms.ssh", doctor.Warning, "could not be reached"},
 		"image unread": {func(v *doctor.VMs) {
 			v.ImageProblem = func(context.Context) (string, error) { return "", errors.New("503") }

@@ -28,6 +28,7 @@ type VMs struct {
 	Limit    int // limits.vms
 	// MayBeUnsandboxed reports that agents may run without isolation.
 	MayBeUnsandboxed bool
+	InContainer      bool // errand is the program of a container
 	Now              func() time.Time
 }
 
@@ -77,10 +78,15 @@ func (v VMs) provider(ctx context.Context) []Finding {
 	case ok:
 		list = append(list, Finding{Check: check, Status: OK, Found: fmt.Sprintf("%d of %d candidates can be ordered, the cheapest is %s for %.4f %s an hour.", orderable, len(d.Choices), best, float64(best.Offer.MicroHour)/1e6, best.Offer.Currency)})
 	case d.Isolation == fleet.IsolationNone && !v.MayBeUnsandboxed:
-		list = append([]Finding{{
+		f := Finding{
 			Check: check, Status: Failed, Found: "This host cannot isolate agents.", Meaning: "errand refuses to start real agents.",
 			Fix: "Install bubblewrap: `apt-get install bubblewrap`, or set provider: hetzner.",
-		}}, list...)
+		}
+		if v.InContainer {
+			f.Found, f.Meaning = "This container cannot isolate agents.", "errand does not start."
+			f.Fix = "Set provider: hetzner, or run errand as a service of the host: see docs/deployment.md."
+		}
+		list = append([]Finding{f}, list...)
 	default:
 		list = append(list, Finding{Check: check, Status: OK, Found: fmt.Sprintf("Agents run in sandboxes of the kind %s (isolation: %s).", d.Kind, d.Isolation)})
 	}

@@ -131,7 +131,7 @@ func FixModes(cfg config.Config) ([]doctor.Chmod, error) { return hostToCheck(cf
 func (s *Server) vmsToCheck() doctor.VMs {
 	v := doctor.VMs{
 		Describe: s.fleet.Describe, Limit: s.cfg.Limits.VMs, Now: s.opts.Now,
-		MayBeUnsandboxed: s.cfg.Local.AllowUnsandboxed || s.opts.StandInAgent,
+		MayBeUnsandboxed: s.cfg.Local.AllowUnsandboxed || s.opts.StandInAgent, InContainer: s.opts.InContainer,
 	}
 	if p, ok := s.provider.(interface {
 		ImageProblem(ctx context.Context) (string, error)

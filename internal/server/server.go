@@ -62,6 +62,9 @@ type Options struct {
 	Transport http.RoundTripper
 	// DialVM connects to VMs that are sandboxes on this host, with one login each; nil means a plain dialer.
 	DialVM func(ctx context.Context, network, address string) (net.Conn, error)
+	// InContainer reports that errand is the program of a container, which often forbids sandboxes: New then fails where agents would not
+	// be isolated.
+	InContainer bool
 	// StandInAgent reports that the agent is a harmless simulator, which may run in a plain sandbox.
 	StandInAgent bool
 	// Timing has the intervals that operators cannot set; nil means DefaultTiming.
@@ -141,7 +144,7 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 		return s, fmt.Errorf("make the data folder: %w", err)
 	}
 	for _, part := range []func(context.Context) error{
-		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.makePause, s.makeWorkflow, s.makeWatchers, s.makeBackups, s.listen,
+		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.requireIsolation, s.makePause, s.makeWorkflow, s.makeWatchers, s.makeBackups, s.listen,
 	} {
 		if err = part(ctx); err != nil {
 			return s, err

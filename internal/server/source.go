@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/fleet"
 )
 
@@ -16,6 +17,23 @@ func (s *Server) source(ctx context.Context) (admin.Source, error) {
 		return admin.Source{}, err
 	}
 	return sourceOf(d, s.opts.Now()), nil
+}
+
+// requireIsolation fails in a container in which agents would not be isolated. Its operator has just chosen it, so the failure comes at the
+// start; on a host, where a sandbox may stop working after an upgrade, errand serves and the comments of tasks say what is missing.
+func (s *Server) requireIsolation(ctx context.Context) error {
+	if !s.opts.InContainer || s.cfg.Provider != config.ProviderLocal || s.cfg.Local.AllowUnsandboxed || s.opts.StandInAgent {
+		return nil
+	}
+	const advice = "set provider: hetzner, so that agents work on VMs, or run errand as a service of the host (docs/deployment.md)"
+	d, err := s.fleet.Describe(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("provider: local does not work in this container; %s: %w", advice, err)
+	case d.Isolation == fleet.IsolationNone:
+		return fmt.Errorf("provider: local cannot isolate agents in this container, because only sandboxes of the kind %s work (errand doctor says why); %s", d.Kind, advice)
+	}
+	return nil
 }
 
 func sourceOf(d fleet.Description, now time.Time) admin.Source {
