@@ -7,11 +7,12 @@ BENCH     ?= .
 SEED      ?= 1
 WALKS     ?= 1
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-arm64
+IMAGE     ?= linux-$(shell $(GO) env GOARCH)
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 GEN        = $(GO) run ./internal/tools/gen
 
 # Root boxes need root; for the others it matters who runs them: namespaces, sandboxes and files differ.
-ROOTED     = ./e2e/rootbox/... ./e2e/cloud/... ./internal/runner/... ./internal/fleet/... ./internal/remote/... ./internal/egress/... \
+ROOTED     = ./e2e/rootbox/... ./e2e/cloud/... ./e2e/image/... ./internal/runner/... ./internal/fleet/... ./internal/remote/... ./internal/egress/... \
              ./internal/server/... ./internal/config/... ./internal/sim/simagent/...
 
 # Without symbol tables, which stack traces do not need, test programs are linked twice as fast. There are 118 of them.
@@ -36,7 +37,7 @@ RECORD     = SIMGITHUB_RECORD=$(RECORDINGS)/github SIMHETZNER_RECORD=$(RECORDING
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-root race lint fuzz walk bench verify generate build runner release pictures published clis probot rootfs tidy clean
+.PHONY: help demo test test-full test-root race lint fuzz walk bench verify generate build runner release image pictures published clis probot rootfs tidy clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +117,9 @@ runner: ## bin/errand-runner for this machine
 
 release: ## dist/: a reproducible archive and a list of components (SBOM) per platform, with checksums (PLATFORMS="linux-amd64 …")
 	GO="$(GO)" VERSION="$(VERSION)" .ci/release $(PLATFORMS)
+
+image: ## dist/: a container image for this machine's processor, made by mmdebstrap (as root, or with user namespaces; IMAGE=linux-arm64 needs qemu)
+	GO="$(GO)" VERSION="$(VERSION)" .ci/image $(IMAGE)
 
 pictures: ## docs/images: the README's pictures, kept by the browser tests
 	ERRAND_TEST_FULL=1 ERRAND_PICTURES=$(CURDIR)/docs/images ERRAND_REQUIRE_CHROMIUM=1 $(GO) test -count=1 -run '^TestHeavyByClicks$$' ./e2e/browser
