@@ -17,10 +17,16 @@ import (
 // folder is the directory with the database of 403b8aa.
 var folder = filepath.Join("testdata", "403b8aa")
 
-// expand returns the content of a compressed file of testdata.
+// expand returns the content of a compressed file of 403b8aa.
 func expand(t *testing.T, name string) []byte {
 	t.Helper()
-	packed, err := os.ReadFile(filepath.Join(folder, name))
+	return expandFile(t, filepath.Join(folder, name))
+}
+
+// expandFile returns the content of a compressed file.
+func expandFile(t *testing.T, path string) []byte {
+	t.Helper()
+	packed, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,10 +80,15 @@ func restore(t *testing.T) string {
 	return path
 }
 
-// open opens a restored database.
+// open opens the restored database of 403b8aa.
 func open(t *testing.T) *boltkv.DB {
 	t.Helper()
-	db, err := boltkv.Open(restore(t), boltkv.Options{})
+	return openFile(t, restore(t))
+}
+
+func openFile(t *testing.T, path string) *boltkv.DB {
+	t.Helper()
+	db, err := boltkv.Open(path, boltkv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ type migration struct {
 }
 
 // migrations returns all migrations; the n-th upgrades the store to version n. A released migration is never changed or
-// removed.
+// removed. Before you add one, store a database of the present version: see e2e/upgrade/testdata/schema-2/README.md.
 func migrations() []migration {
 	return []migration{
 		{doc: "the first schema: an empty store has it already", run: func(context.Context, *Store) error { return nil }},
