@@ -28,8 +28,6 @@ func roots() []string { return []string{"./cmd/...", "./internal/tools/..."} }
 func exemptions() map[string]string {
 	return map[string]string{
 		"state/kv.Name":                         "wrappers of a database read it; in the tree only tests wrap one",
-		"state/kv/boltkv.Compact":               "errand purge, with compaction, is planned",
-		"state/kv/boltkv.compactInto":           "see Compact",
 		"internal/sim/simhetzner.NewClock":      "the tests that run on this simulator share its clock",
 		"internal/sim/simhetzner.Clock.Now":     "see NewClock",
 		"internal/sim/simhetzner.Clock.Advance": "see NewClock",

@@ -4,8 +4,8 @@
 // share an fsync, and a lone update never waits for others. Every commit is synced; no option turns that off (sync.go).
 // The file is locked while it is open.
 //
-// Start with Open, then writer.go for the group commit and settle.go for failing disks. Compact and Backup are in
-// maintain.go, Check and CheckFile in check.go.
+// Start with Open, then writer.go for the group commit and settle.go for failing disks. Backup is in maintain.go, Compact in
+// compact.go, Check and CheckFile in check.go.
 package boltkv
 
 import (
@@ -53,17 +53,24 @@ type Options struct {
 
 // DB implements kv.DB with a bbolt file.
 type DB struct {
-	bolt     *bbolt.DB
-	file     *os.File // the file that bolt has open
-	opts     Options
-	wakers   kv.Wakers
-	requests chan *request
-	closing  chan struct{}
-	stopped  chan struct{}
-	close    func() error
+	path        string
+	opts        Options
+	wakers      kv.Wakers
+	requests    chan *request
+	compactions chan *compaction
+	closing     chan struct{}
+	stopped     chan struct{}
+	close       func() error
+
+	// Only the writer changes these, when it replaces the file by a compacted one; it locks mu for that. A reader holds mu until its
+	// transaction has ended.
+	mu   sync.RWMutex
+	bolt *bbolt.DB
+	file *os.File // the file that bolt has open
 
 	// Used by the writer only; see settle.go.
 	unsure   bool
+	renamed  bool // it is unknown whether the new name of the file is durable
 	late     []kv.Write
 	troubled bool
 }
@@ -80,14 +87,17 @@ func Open(path string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store %s: %w", path, err)
 	}
+	if err := os.Remove(path + compactExt); err != nil && !errors.Is(err, fs.ErrNotExist) { // a process died while it compacted the file
+		return nil, errors.Join(fmt.Errorf("open store %s: remove an incomplete copy: %w", path, err), bolt.Close())
+	}
 	db := &DB{
-		bolt: bolt, file: file, opts: opts,
-		requests: make(chan *request), closing: make(chan struct{}), stopped: make(chan struct{}),
+		path: path, bolt: bolt, file: file, opts: opts,
+		requests: make(chan *request), compactions: make(chan *compaction), closing: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	db.close = sync.OnceValue(func() error {
 		close(db.closing)
 		<-db.stopped
-		return bolt.Close()
+		return db.bolt.Close()
 	})
 	go db.write()
 	return db, nil
@@ -156,12 +166,19 @@ func (d *DB) View(ctx context.Context, fn func(kv.Reader) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	return d.view(func(tx *bbolt.Tx) error { return fn(reader{tx.Bucket([]byte(bucketName))}) })
+}
+
+// view calls fn with a read transaction.
+func (d *DB) view(fn func(*bbolt.Tx) error) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
 	tx, err := d.bolt.Begin(false)
 	if err != nil {
 		return closedError(err)
 	}
 	defer func() { _ = tx.Rollback() }() // ending a read transaction cannot lose data
-	return fn(reader{tx.Bucket([]byte(bucketName))})
+	return fn(tx)
 }
 
 // Scan implements kv.DB. It holds no transaction while fn runs.

@@ -52,9 +52,6 @@ func TestOpen(t *testing.T) {
 	if !errors.Is(err, boltkv.ErrLocked) || !strings.Contains(err.Error(), path) {
 		t.Errorf("second open: got error %v, want ErrLocked with the path", err)
 	}
-	if _, _, err = boltkv.Compact(path); !errors.Is(err, boltkv.ErrLocked) {
-		t.Errorf("compact while open: got error %v, want ErrLocked", err)
-	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -103,31 +100,6 @@ func keys(t *testing.T, db kv.DB) string {
 		t.Fatal(err)
 	}
 	return strings.Join(all, " ")
-}
-
-func TestCompact(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "errand.db")
-	db := open(t, path, boltkv.Options{})
-	grow(t, db, 50)
-	want := keys(t, db)
-	usage, err := db.Usage(t.Context())
-	if err != nil || usage.FreeBytes == 0 || usage.FileBytes <= usage.FreeBytes {
-		t.Errorf("got usage %+v, error %v; want free bytes in a larger file", usage, err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	before, after, err := boltkv.Compact(path)
-	if err != nil || after >= before || after == 0 {
-		t.Errorf("got a compaction from %d to %d bytes, error %v", before, after, err)
-	}
-	if got := keys(t, open(t, path, boltkv.Options{})); got != want {
-		t.Errorf("contents after compaction: got %s, want %s", got, want)
-	}
-	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
-		t.Errorf("got leftover files %v, want none", left)
-	}
 }
 
 func TestBackup(t *testing.T) {

@@ -28,7 +28,7 @@ func (d *DB) Check(ctx context.Context) error {
 			return err
 		}
 		err := guarded(func() error {
-			return d.bolt.View(func(tx *bbolt.Tx) (err error) {
+			return d.view(func(tx *bbolt.Tx) (err error) {
 				if err := complete(tx, d.file); err != nil {
 					return err
 				}
@@ -37,7 +37,7 @@ func (d *DB) Check(ctx context.Context) error {
 			})
 		})
 		if err != nil {
-			return closedError(err)
+			return err
 		}
 	}
 	return nil

@@ -239,56 +239,87 @@ func TestNoRoomToBegin(t *testing.T) {
 		db := open(t, path, boltkv.Options{})
 		grow(t, db, 60)
 		want := keys(t, db)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
 		free := disktest.Fill(t, dir, 40<<10)
-		if _, _, err := boltkv.Compact(path); !errors.Is(err, syscall.ENOSPC) {
+		if _, _, err := db.Compact(t.Context()); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("compact without room: got error %v, want no space", err)
 		}
-		free()
 		if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
 			t.Errorf("got leftover files %v, want none", left)
 		}
-		if got := keys(t, open(t, path, boltkv.Options{})); got != want {
+		free()
+		if got := keys(t, db); got != want {
 			t.Error("got a changed database after compacting without room, want it unchanged")
+		}
+		if _, _, err := db.Compact(t.Context()); err != nil || keys(t, db) != want {
+			t.Errorf("compact with room again: got error %v, or a changed database", err)
 		}
 	})
 }
 
-// A power failure during compaction leaves the old or the new database.
+// churnAndCompact stores keys before and after the file is compacted, and reports each one stored.
+func churnAndCompact(t *testing.T, dir string) {
+	t.Helper()
+	db := open(t, filepath.Join(dir, "data", "errand.db"), boltkv.Options{})
+	for i := range 3 {
+		key := fmt.Sprintf("key/%d", i)
+		patiently(t, func() error { return put(db, key) })
+		disktest.Say(key)
+	}
+	disktest.Say("-key/0")
+	patiently(t, func() error { return remove(db, "key/0") })
+	disktest.Say("-compacting")
+	patiently(t, func() error { _, _, err := db.Compact(context.Background()); return err })
+	disktest.Say("-compacted")
+	patiently(t, func() error { return put(db, "key/3") })
+	disktest.Say("key/3")
+}
+
+// holdsCompacted is holds for churnAndCompact: after a reported compaction the old file does not come back.
+func holdsCompacted(t *testing.T, dir string, said []string) {
+	t.Helper()
+	holds(t, dir, said)
+	if !slices.Contains(said, "-compacted") {
+		return
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "data", "errand.db"))
+	if err != nil || strings.Contains(string(data), strings.Repeat("key/0", 100)) {
+		t.Errorf("got a file with a deleted value after a reported compaction, error %v", err)
+	}
+}
+
+// A power failure during compaction leaves the old or the new database, and what is stored afterwards is not lost with it.
 func TestPowerFailureDuringCompaction(t *testing.T) {
 	t.Parallel()
-	disktest.Run(t, disktest.Disk{
-		Play: func(t *testing.T, dir string) {
-			path := filepath.Join(dir, "data", "errand.db")
-			db := open(t, path, boltkv.Options{})
-			for i := range 3 {
-				if err := put(db, fmt.Sprintf("key/%d", i)); err != nil {
-					t.Fatal(err)
+	disktest.Run(t, disktest.Disk{Play: churnAndCompact, Check: holdsCompacted})
+}
+
+// Each call that writes, syncs or renames fails in turn while the file is compacted. Nothing that was stored is lost, and the compaction
+// can be repeated.
+func TestFailingCallsDuringCompaction(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]disktest.Kind{"a sync": disktest.Sync, "a write": disktest.Write, "a rename": disktest.Rename} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := 0; ; n++ {
+				calls := 0
+				disktest.Run(t, disktest.Disk{
+					Play: churnAndCompact, Check: holdsCompacted,
+					Fail: func(c disktest.Call, said []string) syscall.Errno {
+						if len(said) == 0 || said[len(said)-1] != "-compacting" || c.Kind != kind {
+							return 0
+						}
+						if calls++; calls == n+1 {
+							return syscall.EIO
+						}
+						return 0
+					},
+				})
+				if calls <= n {
+					break
 				}
 			}
-			if err := errors.Join(remove(db, "key/0"), db.Close()); err != nil {
-				t.Fatal(err)
-			}
-			disktest.Say("key/1")
-			disktest.Say("key/2")
-			if _, _, err := boltkv.Compact(path); err != nil {
-				t.Fatal(err)
-			}
-			disktest.Say("compacted")
-		},
-		Check: func(t *testing.T, dir string, said []string) {
-			compacted := slices.Contains(said, "compacted")
-			if compacted {
-				said = said[:2]
-			}
-			holds(t, dir, said)
-			if info, err := os.Stat(filepath.Join(dir, "data", "errand.db")); compacted && (err != nil || info.Size() > 1<<20) {
-				t.Errorf("got the old database after a reported compaction: %v", err)
-			}
-		},
-	})
+		})
+	}
 }
 
 // A process that starts after a failed sync does not depend on data that only the kernel has.

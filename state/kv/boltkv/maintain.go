@@ -7,17 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"go.etcd.io/bbolt"
 	"golang.org/x/sys/unix"
 
-	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/state/kv"
 )
-
-// compactTxBytes is the number of bytes that Compact copies per transaction.
-const compactTxBytes = 4 << 20
 
 // Usage has the sizes of a file and of its free pages. Later writes reuse free bytes; only Compact shrinks the file.
 type Usage struct {
@@ -31,16 +26,16 @@ func (d *DB) Usage(ctx context.Context) (Usage, error) {
 		return Usage{}, err
 	}
 	var u Usage
-	err := d.bolt.View(func(tx *bbolt.Tx) error {
+	err := d.view(func(tx *bbolt.Tx) error {
 		u = Usage{FileBytes: tx.Size(), FreeBytes: int64(d.bolt.Stats().FreeAlloc)}
 		return nil
 	})
-	return u, closedError(err)
+	return u, err
 }
 
 // Backup writes a consistent copy of the file to w while the database stays in use. Open can open the copy. It calls begun, if not
 // nil, when it is decided which updates the copy contains; its error ends the backup. Backup holds a transaction until it returns,
-// so w must be fast: the writer waits for it when the file outgrows its mapping.
+// so w must be fast: the writer waits for it when the file outgrows its mapping, and Compact does.
 func (d *DB) Backup(ctx context.Context, begun func() error, w io.Writer) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -51,7 +46,7 @@ func (d *DB) Backup(ctx context.Context, begun func() error, w io.Writer) error 
 		}
 		return w.Write(p)
 	})
-	err := d.bolt.View(func(tx *bbolt.Tx) error {
+	err := d.view(func(tx *bbolt.Tx) error {
 		if begun != nil {
 			if err := begun(); err != nil {
 				return err
@@ -60,7 +55,7 @@ func (d *DB) Backup(ctx context.Context, begun func() error, w io.Writer) error 
 		_, err := tx.WriteTo(untilDone)
 		return err
 	})
-	if err = closedError(err); err != nil && !errors.Is(err, kv.ErrClosed) {
+	if err != nil && !errors.Is(err, kv.ErrClosed) {
 		return fmt.Errorf("back up store: %w", err)
 	}
 	return err
@@ -99,56 +94,6 @@ func IsOpen(path string) (open bool, err error) {
 		return false, fmt.Errorf("look for the lock of the store: %w", err)
 	}
 	return false, nil
-}
-
-// Compact rewrites the closed file at path without its free pages and returns its sizes before and after. It replaces
-// the old file only when the new one is complete and synced, so a crash leaves one of the two. If the file is open it
-// returns ErrLocked.
-func Compact(path string) (before, after int64, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, 0, fmt.Errorf("compact store: %w", err)
-	}
-	source, _, err := openFile(path, defaultWait)
-	if err != nil {
-		return 0, 0, fmt.Errorf("compact store %s: %w", path, err)
-	}
-	target := path + ".compact"
-	after, err = compactInto(target, source)
-	if err == nil {
-		// The lock on the old file is kept until the new file has replaced it.
-		err = os.Rename(target, path)
-	}
-	if err == nil {
-		err = durable.SyncDir(filepath.Dir(path))
-	}
-	if err = errors.Join(err, source.Close()); err != nil {
-		_ = os.Remove(target) // an incomplete copy is useless
-		return 0, 0, fmt.Errorf("compact store %s: %w", path, err)
-	}
-	return info.Size(), after, nil
-}
-
-func compactInto(path string, source *bbolt.DB) (int64, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return 0, err
-	}
-	target, err := bbolt.Open(path, fileMode, &bbolt.Options{Timeout: defaultWait})
-	if err != nil {
-		return 0, err
-	}
-	err = bbolt.Compact(target, source, compactTxBytes)
-	if err == nil {
-		err = target.Sync()
-	}
-	if err = errors.Join(err, target.Close()); err != nil {
-		return 0, err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
 }
 
 // writerFunc implements io.Writer.

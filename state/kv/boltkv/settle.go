@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/state/kv"
 )
 
@@ -72,9 +74,15 @@ func (d *DB) isLastVisible(id int) bool {
 	return tx.ID() == id
 }
 
-// settle makes the readable state durable if the last commit failed, and then notifies the callers that wait for its
-// writes.
+// settle makes the readable state durable if the last commit failed or the file was just replaced, and then notifies the callers that
+// wait for its writes.
 func (d *DB) settle() error {
+	if d.renamed {
+		if err := durable.SyncDir(filepath.Dir(d.path)); err != nil {
+			return fmt.Errorf("sync the folder of the compacted file: %w", err)
+		}
+		d.renamed = false
+	}
 	if !d.unsure {
 		return nil
 	}

@@ -65,13 +65,16 @@ func (r *request) run(bucket *bbolt.Bucket, opts Options, fn func(kv.Tx) error) 
 	}
 }
 
-// write is the writer goroutine: it commits batches until the database closes.
+// write is the writer goroutine: it commits batches and compacts the file until the database closes.
 func (d *DB) write() {
 	defer close(d.stopped)
 	for {
 		select {
 		case r := <-d.requests:
 			d.commitBatch(r)
+		case c := <-d.compactions:
+			c.before, c.after, c.err = d.compact()
+			close(c.done)
 		case <-d.closing:
 			return
 		}
