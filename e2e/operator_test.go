@@ -1,11 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,6 +18,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/errand-bot/errand/internal/buildtest"
@@ -101,4 +105,53 @@ func errandCmd(ts *testscript.TestScript, neg bool, args []string) {
 // post returns the status and the body of errand's answer to a form, with the administrator's token.
 func (s *story) post(path string, form url.Values) (int, string, error) {
 	return s.requestWith(http.MethodPost, path, strings.NewReader(form.Encode()), true)
+}
+
+// textsCmd searches every file of the data folder for a text, also in compressed values of the store and in compressed files:
+// texts TEXT some, texts TEXT none.
+func textsCmd(ts *testscript.TestScript, _ bool, args []string) {
+	dir := filepath.Join(of(ts).dir, "data")
+	var found []string
+	ts.Check(filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !e.Type().IsRegular() {
+			return nil
+		}
+		var data []byte
+		if err == nil {
+			data, err = os.ReadFile(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && hasText(data, args[0]) {
+			found = append(found, path)
+		}
+		return err
+	}))
+	if (len(found) > 0) != (args[1] == "some") {
+		ts.Fatalf("files with %q: %v, want %s", args[0], found, args[1])
+	}
+}
+
+// hasText reports whether data has a text, as it is or compressed by zstd.
+func hasText(data []byte, text string) bool {
+	if bytes.Contains(data, []byte(text)) {
+		return true
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(64<<20))
+	if err != nil {
+		return true
+	}
+	defer decoder.Close()
+	for at := 0; ; at++ {
+		next := bytes.Index(data[at:], []byte{0x28, 0xb5, 0x2f, 0xfd}) // a frame begins
+		if next < 0 {
+			return false
+		}
+		at += next
+		plain, _ := decoder.DecodeAll(data[at:min(len(data), at+8<<20)], nil) // what follows the frame is an error
+		if bytes.Contains(plain, []byte(text)) {
+			return true
+		}
+	}
 }

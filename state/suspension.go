@@ -115,7 +115,7 @@ func (t *Task) CanResume(now time.Time) bool {
 
 // CanContinuePR reports whether the next life of the task can continue its pull request: that is open, or was closed recently.
 func (t *Task) CanContinuePR(now time.Time) bool {
-	return t.PR != nil && (t.PR.State == PROpen || t.PR.State == PRClosed && now.Before(t.PR.KeptUntil))
+	return t.Purged.IsZero() && t.PR != nil && (t.PR.State == PROpen || t.PR.State == PRClosed && now.Before(t.PR.KeptUntil))
 }
 
 // HasIdleVM reports whether the task has a VM that it does not need at present: it waits for people, for a limit to end,

@@ -47,7 +47,8 @@ type Task struct {
 	Version int64 `json:"version"`
 	Visible int64 `json:"visible"`
 	// Gen numbers the lives of the task: a new trigger after its end begins the next one.
-	Gen int `json:"gen"`
+	Gen    int       `json:"gen"`
+	Purged time.Time `json:"purged,omitzero"` // when the operator had the texts of the ended task deleted
 
 	TaskIssue
 	TaskPhase

@@ -174,7 +174,7 @@ func (r *taskReport) writeFacts(t *table) {
 	if c.End != nil {
 		fact("ended", strings.TrimSpace(c.End.Reason+" "+c.End.Hint))
 	}
-	by := r.Started.By + ", " + r.Started.Via
+	by := strings.TrimPrefix(r.Started.By+", "+r.Started.Via, ", ") // nobody is named once the task is purged
 	switch {
 	case r.Started.Operator && r.Started.By == "":
 		by = "the operator"

@@ -201,7 +201,12 @@ func (p *pages) confirm(w http.ResponseWriter, r *http.Request) {
 		p.notFound(w, r)
 		return
 	}
-	c := confirmation{Card: newCard(taskOf(r)), Action: *a, ID: rand.Text()}
+	p.askWhether(w, r, taskOf(r), *a)
+}
+
+// askWhether asks whether an action on a task is meant.
+func (p *pages) askWhether(w http.ResponseWriter, r *http.Request, t *state.Task, a action) {
+	c := confirmation{Card: newCard(t), Action: a, ID: rand.Text()}
 	p.show(w, r, http.StatusOK, "confirm", page{Title: fmt.Sprintf("%s %s#%d?", a.Label, c.Card.Repo, c.Card.Issue), Data: c})
 }
 
@@ -212,6 +217,9 @@ func (p *pages) readActions(ctx context.Context, v *taskView, viewer login.Viewe
 	}
 	if mayAct(viewer, v.Task) {
 		v.Offered, v.ActionID = offered(v.Task, p.cfg.Now()), rand.Text()
+	}
+	if viewer.Operator() && p.cfg.Purge != nil && v.Task.Ended() {
+		v.Offered = append(v.Offered, purgeAction())
 	}
 	var err error
 	v.Actions, err = p.actions(ctx, viewer, maxActions, func(a store.Action) bool { return a.Task == v.Task.Key })

@@ -90,6 +90,9 @@ type Config struct {
 	// Backup makes a consistent copy of the store and the files, for the archive that `errand backup` gets. Its error is a Refusal while
 	// another backup is made. Nil hides it, and needs no Audit.
 	Backup func(ctx context.Context) (BackupCopy, error)
+	// Purge deletes the texts of an ended task, and stores the action, completed with the result, in Audit. Its error is a Refusal, or
+	// comes with a result if the task is purged but something of its texts is left. Nil hides it, and needs no Audit.
+	Purge func(ctx context.Context, key state.TaskKey, a store.Action) (store.Purged, error)
 	// Metrics are served under /metrics; nil creates new ones.
 	Metrics *Metrics
 	// Token is required for every page. It may be empty only if Open is set.
@@ -241,6 +244,11 @@ func (p *pages) routes(metrics http.Handler) []route {
 		list = append(list,
 			route{"POST /tasks/{owner}/{repo}/{n}/actions/{action}", writers, p.act},
 			route{"GET /tasks/{owner}/{repo}/{n}/actions/{action}", writers, p.confirm})
+	}
+	if cfg.Purge != nil {
+		list = append(list,
+			route{"POST /tasks/{owner}/{repo}/{n}/actions/purge", operators, p.purge},
+			route{"GET /tasks/{owner}/{repo}/{n}/actions/purge", operators, p.confirmPurge})
 	}
 	if cfg.Audit != nil {
 		list = append(list, route{"GET /audit.json", anyone, p.audit})

@@ -25,6 +25,7 @@ type card struct {
 	Next    string      `json:"next"`
 	Awaits  string      `json:"awaits,omitempty"` // what it waits for, in two or three words: "an approval", "a VM"
 	Begun   time.Time   `json:"begun"`
+	Purged  *time.Time  `json:"purged,omitempty"` // when the task's texts were deleted
 	Round   int         `json:"round,omitempty"`
 	Waiting *waitCard   `json:"waiting,omitempty"`
 	Run     *runCard    `json:"run,omitempty"` // the active run
@@ -143,6 +144,10 @@ func newCard(t *state.Task) card {
 	}
 	if pr := t.PR; pr != nil {
 		c.PR = &pullCard{Number: pr.Number, URL: pr.URL, State: string(pr.State), Draft: pr.Draft, Checks: pr.Checks, Ready: pr.Ready}
+	}
+	if c.Purged = known(t.Purged); c.Purged != nil {
+		c.Title = "(purged)"
+		return c
 	}
 	if e := t.End; e != nil && (t.Ended() || t.Phase == state.PhaseFailed) {
 		c.End = &endingCard{Reason: transcript.Cut(e.Reason).Text, Hint: transcript.Cut(e.Hint).Text, Class: e.Class}

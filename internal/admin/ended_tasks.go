@@ -83,6 +83,22 @@ func (x *endedTasks) within(ctx context.Context, patience time.Duration) (*found
 	return newFound(), nil
 }
 
+// forget makes the next request read the tasks again: what is cached may have texts that were deleted.
+func (x *endedTasks) forget(ctx context.Context) {
+	for ctx.Err() == nil {
+		x.mu.Lock()
+		going := x.going
+		if going == nil {
+			x.found = nil
+		}
+		x.mu.Unlock()
+		if going == nil {
+			return
+		}
+		_, _ = clock.SleepOrWake(ctx, scanBound, going) // the scan may have read the texts before
+	}
+}
+
 func newFound() *found {
 	return &found{names: map[string]state.TaskKey{}, byRepo: map[int64]*repoEnded{}, used: newUsage()}
 }

@@ -48,6 +48,9 @@ func unlockedNextStep(t *state.Task) string {
 	case state.AwaitedRetry:
 		return "Somebody has to write `retry`."
 	case state.AwaitedEnd:
+		if !t.Purged.IsZero() {
+			return "The task has ended, and its texts were purged: it cannot be continued, only begun again."
+		}
 		return "The task has ended."
 	}
 	return nextWork(t)

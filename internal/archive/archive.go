@@ -10,10 +10,13 @@ package archive
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -132,6 +135,36 @@ func (d *Dir) OpenDiff(ref string) (*os.File, error) {
 		return nil, err
 	}
 	return os.Open(path)
+}
+
+// DeleteTask removes every file of a task and returns their number. prefixes begin the names of its files, and of no others: "REPO-ISSUE-",
+// and for work saved from a VM the VM's name. When it returns nil, the removal is durable. It may be repeated.
+func (d *Dir) DeleteTask(prefixes ...string) (removed int, err error) {
+	for _, sub := range []string{"changesets", "transcripts", sleeps, attachments} {
+		entries, err := os.ReadDir(filepath.Join(d.path, sub))
+		if err != nil {
+			return removed, fmt.Errorf("list %s: %w", sub, err)
+		}
+		for _, e := range entries {
+			if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(e.Name(), p) }) {
+				continue
+			}
+			if err := d.remove(filepath.Join(d.path, sub, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return removed, fmt.Errorf("remove a file of a task: %w", err)
+			}
+			removed++
+		}
+		if err := durable.SyncDir(filepath.Join(d.path, sub)); err != nil {
+			return removed, fmt.Errorf("remove the files of a task: %w", err)
+		}
+	}
+	return removed, nil
+}
+
+// RemoveIncomplete removes the files that a dead process was writing. Call it before anything writes.
+func (d *Dir) RemoveIncomplete() error {
+	_, err := d.DeleteTask(durable.TempPrefix)
+	return err
 }
 
 // Prune removes changesets and transcripts that were last written before the given times, and incomplete sleep archives

@@ -297,3 +297,50 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestDeleteTask: all files of a task are removed, in every folder, and none of a task whose name begins alike.
+func TestDeleteTask(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d, err := archive.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := []string{
+		"transcripts/7-1-3.jsonl", "transcripts/7-1-3.jsonl.new", "transcripts/7-1-life-2.summary.json", "changesets/7-1-3-abc.json.zst", "changesets/7-1-3-abc.diff",
+		"changesets/errand-x-7-1-0a0a0a0a-g1-saved-abc.json.zst", "sleeps/7-1-abc.tar.zst", "attachments/7-1-abc.bin",
+	}
+	kept := []string{"transcripts/7-12-1.jsonl", "transcripts/77-1-1.jsonl", "attachments/7-2-abc.bin", "changesets/errand-x-7-1-0a0a0a0a-g12-saved-abc.json.zst", "sleeps/17-1-abc.tar.zst"}
+	incomplete := []string{"transcripts/.new-1", "sleeps/.new-2", "attachments/.new-3", "changesets/.new-4"}
+	for _, name := range slices.Concat(gone, kept, incomplete) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() (names []string) {
+		files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			name, _ := filepath.Rel(dir, f)
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	for _, want := range []int{len(gone), 0} {
+		if n, err := d.DeleteTask("7-1-", "errand-x-7-1-0a0a0a0a-g1-saved-"); err != nil || n != want {
+			t.Errorf("got %d files removed, error %v; want %d", n, err, want)
+		}
+	}
+	if got, want := left(), slices.Sorted(slices.Values(slices.Concat(kept, incomplete))); !slices.Equal(got, want) {
+		t.Errorf("got files %v, want %v", got, want)
+	}
+	if err := d.RemoveIncomplete(); err != nil {
+		t.Error(err)
+	}
+	if got, want := left(), slices.Sorted(slices.Values(kept)); !slices.Equal(got, want) {
+		t.Errorf("without incomplete ones: got files %v, want %v", got, want)
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -80,6 +82,21 @@ const (
 func isLeftOut(name string) bool {
 	return slices.Contains([]string{"local", "bake", "lost+found", newFolder, unfinished, storeName + ".compact"}, name) ||
 		strings.HasPrefix(name, tempPrefix) || strings.HasPrefix(name, beforePrefix)
+}
+
+// PutAside returns the folders of earlier data that restorations put aside in the data folder.
+func PutAside(data string) ([]string, error) {
+	entries, err := os.ReadDir(data)
+	if err != nil {
+		return nil, fmt.Errorf("list the data folder: %w", err)
+	}
+	var list []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), beforePrefix) {
+			list = append(list, filepath.Join(data, e.Name()))
+		}
+	}
+	return list, nil
 }
 
 // checkName returns an error for a path that no file of a backup may have, relative to the data folder and with slashes.

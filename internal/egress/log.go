@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-bot/errand/internal/durable"
 )
 
 // maxLog limits a task's file in bytes. A full file replaces the older one of at most two.
@@ -121,6 +123,25 @@ func (l *Log) Last(task string, n int) (list []Request, all int, err error) {
 		}
 	}
 	return list[max(0, len(list)-n):], all, nil
+}
+
+// Delete deletes the log of a task, and returns the number of its files.
+func (l *Log) Delete(task string) (removed int, err error) {
+	path, err := l.path(task)
+	if err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range []string{path, path + ".old"} {
+		switch err := os.Remove(name); {
+		case err == nil:
+			removed++
+		case !errors.Is(err, fs.ErrNotExist):
+			return removed, fmt.Errorf("delete the requests of a task: %w", err)
+		}
+	}
+	return removed, durable.SyncDir(l.dir)
 }
 
 // Prune deletes the logs of tasks without requests since before.

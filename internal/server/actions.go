@@ -128,6 +128,9 @@ func doneText(order state.Order, t *state.Task) string {
 
 // refusedText describes in one line why a command has no effect. The reason is one of state.Reply….
 func refusedText(reason string, t *state.Task) string {
+	if t.Ended() && !t.Purged.IsZero() {
+		return "the task's texts were purged, so there is nothing to continue; begin it again on GitHub: assign the issue, set the label, or comment `restart`"
+	}
 	switch reason {
 	case state.ReplyRetryClosed:
 		return "the issue is closed; reopen it first"

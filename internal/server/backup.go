@@ -25,7 +25,7 @@ import (
 // backup copies the store and the files for one request. Only one copy is made at a time: each needs space for the store.
 func (s *Server) backup(ctx context.Context) (admin.BackupCopy, error) {
 	if !s.copying.TryLock() {
-		return nil, admin.Refusal("another backup is being made; try again when it has ended")
+		return nil, admin.Refusal("another backup is being made, or a task is being purged; try again when that has ended")
 	}
 	c, err := backup.Take(ctx, backup.Source{
 		Data: s.cfg.Data, Store: s.file, Hold: s.archive.HoldDeletions, Info: s.backupInfo(),

@@ -139,6 +139,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Audit:       s.store.Audit,
 		Pauses:      s.pauses(),
 		Backup:      s.backup,
+		Purge:       s.purge,
 		Doctor:      func(ctx context.Context) any { return s.Doctor(ctx) },
 		Providers:   s.store.ProviderStates.All,
 		VMs:         s.store.VMs,

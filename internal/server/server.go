@@ -33,6 +33,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/pause"
+	"github.com/errand-bot/errand/internal/purge"
 	"github.com/errand-bot/errand/internal/queue"
 	"github.com/errand-bot/errand/internal/retention"
 	"github.com/errand-bot/errand/internal/runnerctl"
@@ -118,6 +119,7 @@ type Server struct {
 	vmQueue      *taskvm.Queue
 	summaries    *summary.Writer
 	cleaner      *retention.Cleaner
+	purger       *purge.Purger
 	listener     net.Listener
 	adminLn      net.Listener
 	certs        *certificates // nil unless errand serves HTTPS itself
@@ -126,7 +128,7 @@ type Server struct {
 	sweeper atomic.Pointer[watch.Sweeper]
 	ready   atomic.Bool
 	stuck   atomic.Bool // the store cannot be written
-	copying sync.Mutex  // held by a backup
+	copying sync.Mutex  // held by a backup or a purge: one would keep what the other deletes
 
 	backups *backup.Schedule // nil unless they are configured
 }
@@ -144,7 +146,8 @@ func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err e
 		return s, fmt.Errorf("make the data folder: %w", err)
 	}
 	for _, part := range []func(context.Context) error{
-		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.requireIsolation, s.makePause, s.makeWorkflow, s.makeWatchers, s.makeBackups, s.listen,
+		s.openStore, s.makeSecrets, s.makeForge, s.makeAgents, s.makeFleet, s.requireIsolation, s.makePause, s.makeWorkflow, s.makeWatchers, s.makeBackups,
+		s.makePurger, s.listen,
 	} {
 		if err = part(ctx); err != nil {
 			return s, err
@@ -202,6 +205,9 @@ func (s *Server) makeSecrets(context.Context) (err error) {
 		text, _ = s.redact.Redact(text)
 		return text
 	})
+	if err == nil {
+		err = s.archive.RemoveIncomplete()
+	}
 	if err != nil {
 		return err
 	}
@@ -294,6 +300,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // work starts the parts that depend on the identity of the App, as soon as GitHub has confirmed it.
 func (s *Server) work(ctx context.Context) error {
+	s.resumePurges(ctx)
 	me, err := s.identify(forge.WithPurpose(ctx, forge.ForStart))
 	if err != nil || ctx.Err() != nil {
 		return err

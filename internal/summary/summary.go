@@ -57,7 +57,7 @@ func (w *Writer) Write(ctx context.Context, key state.TaskKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t, err := w.cfg.Store.Task(ctx, key)
-	if err == nil && t != nil {
+	if err == nil && t != nil && t.Purged.IsZero() {
 		err = errors.Join(w.closeTranscripts(t), w.save(t))
 	}
 	if err != nil {

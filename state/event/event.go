@@ -49,6 +49,8 @@ type Context struct {
 	// VMNeeded is set if work of the task is queued, or a person's comment or edit is being vetted, so that its VM
 	// may be needed in a moment.
 	VMNeeded bool `json:"wanted,omitempty"`
+	// Busy is set if a job of the task is under way, or an action of a person is being vetted.
+	Busy bool `json:"busy,omitempty"`
 }
 
 // Payload is the part of an event that its kind has. The zero value of every payload is usable.

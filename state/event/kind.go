@@ -28,6 +28,7 @@ const (
 	KindRenamed          Kind = "renamed"
 	KindLocked           Kind = "locked"
 	KindUnlocked         Kind = "unlocked"
+	KindPurged           Kind = "purged"
 
 	KindProgress    Kind = "progress"
 	KindRunEnded    Kind = "run_ended"
@@ -88,6 +89,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindRenamed:          decode[Renamed],
 	KindLocked:           decode[Locked],
 	KindUnlocked:         decode[Unlocked],
+	KindPurged:           decode[Purged],
 	KindProgress:         decode[Progress],
 	KindRunEnded:         decode[RunEnded],
 	KindToolCalled:       decode[ToolCalled],
@@ -183,6 +185,9 @@ func (Locked) Kind() Kind { return KindLocked }
 
 // Kind returns [KindUnlocked].
 func (Unlocked) Kind() Kind { return KindUnlocked }
+
+// Kind returns [KindPurged].
+func (Purged) Kind() Kind { return KindPurged }
 
 // Kind returns [KindProgress].
 func (Progress) Kind() Kind { return KindProgress }

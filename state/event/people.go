@@ -98,6 +98,9 @@ type (
 
 	// Unlocked says that the conversation was unlocked.
 	Unlocked struct{}
+
+	// Purged says that the operator wants the texts of the ended task to be deleted.
+	Purged struct{}
 )
 
 // PersonCommand is OperatorCommand for a person who signed in on errand's pages, and who has write access according to GitHub now.

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/errand-bot/errand/state"
@@ -17,6 +18,8 @@ type Change struct {
 	// DropDue removes queued reminders, too, because the task ended or began anew. Checks for duplicate comments and deletions of
 	// saved work stay.
 	DropDue bool
+	// DropTexts removes queued jobs that contain or post texts of the task, because these are deleted.
+	DropTexts bool
 	// Answer is the reason of the reply to a command of the operator, one of state.Reply…; empty if it needs none, or the event is
 	// another one.
 	Answer string
@@ -65,5 +68,11 @@ func DefaultPolicy() Policy {
 // Drops reports whether the change removes a queued job.
 func (c Change) Drops(j *state.Job) bool {
 	due := j.Args.Due
+	if c.DropTexts && !slices.Contains(withoutText, j.Kind) {
+		return true
+	}
 	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && due != state.DueDuplicate && due != state.DueForget
 }
+
+// withoutText are the jobs that stay when the texts of a task are deleted: they delete or hide something.
+var withoutText = []state.JobKind{state.JobRelease, state.JobForget, state.JobMinimize, state.JobClosePR}

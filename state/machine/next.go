@@ -61,6 +61,7 @@ type change struct {
 	jobs     []state.Job
 	dropWork bool
 	dropDue  bool
+	dropText bool
 	matched  bool
 	before   *state.Task // as it was before the event, nil if there was none
 	// hadIdleVM reports whether the task had an idle VM before the event.
@@ -142,7 +143,7 @@ func finishChange(c *change) Change {
 		scheduleIdleCheck(c)
 	}
 	boundTexts(c.t)
-	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended() || c.dropDue, Answer: c.answer, Note: c.note}
+	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended() || c.dropDue, DropTexts: c.dropText, Answer: c.answer, Note: c.note}
 }
 
 // keepPausedSince keeps since when a task has waited for a pause while it checks again whether the pause is in effect: the wait is not
@@ -175,7 +176,7 @@ const progressGaps = 6
 // needsNoUpdate reports whether the event changed nothing that people need to see in the status comment.
 func needsNoUpdate(c *change) bool {
 	switch c.e.Kind() {
-	case event.KindStatusSent, event.KindModelCalled, event.KindVMWanted: // the next progress event shows the cost, too
+	case event.KindStatusSent, event.KindModelCalled, event.KindVMWanted, event.KindPurged: // the next progress event shows the cost, too
 		return true
 	case event.KindDue:
 		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
@@ -191,7 +192,7 @@ func needsNoUpdate(c *change) bool {
 
 // needsStatusUpdate reports whether the status comment must be written again.
 func needsStatusUpdate(c *change) bool {
-	if cannotComment(c.t) {
+	if cannotComment(c.t) || !c.t.Purged.IsZero() { // of a purged task nothing is left to show: the comment stays as it is
 		return false
 	}
 	return c.t.Status.Shown < c.t.Visible

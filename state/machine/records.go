@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 const (
@@ -136,4 +137,61 @@ func cutText(s string, limit int) string {
 		end += size
 	}
 	return s[:end] + cutMarker
+}
+
+// canPurge reports whether nothing is under way that has texts of the task, or would write some.
+func canPurge(c *change) bool {
+	return !c.e.Busy && c.t.VM == nil && c.t.Run == nil && (c.t.End == nil || !c.t.End.Saving)
+}
+
+// hasIssueText reports whether the text with which a task can begin again is known: for a command on errand's pages, which comes without
+// it, it is that of the life before.
+func hasIssueText(c *change) bool { return c.t.Purged.IsZero() || !c.e.By.Operator }
+
+// purge deletes the texts of the task, and its saved work.
+func purge(c *change) {
+	if a := c.t.Suspended; a != nil {
+		c.deleteSaved(a.Mode, a.Ref)
+	}
+	c.t, c.dropText = withoutTexts(c.t, c.e.Now), true
+}
+
+// withoutTexts returns what stays of an ended task: numbers, times, the names of its repository and its VMs, and the IDs and hashes by which
+// no action counts twice and no revision gets the name of an earlier one. Everything else is gone, so a new field of a task is, too.
+func withoutTexts(old *state.Task, now time.Time) *state.Task {
+	t := &state.Task{Key: old.Key, Version: old.Version, Visible: old.Visible, Gen: old.Gen, Purged: now, Money: old.Money}
+	t.Repo, t.Installation, t.Settings = old.Repo, old.Installation, settings.Default()
+	t.Trigger = state.Trigger{Via: old.Trigger.Via, At: old.Trigger.At}
+	t.Phase, t.Since = old.Phase, old.Since
+	if e := old.End; e != nil {
+		t.End = &state.End{Class: e.Class, At: e.At, Acted: e.Acted}
+	}
+	for _, h := range old.History {
+		t.History = append(t.History, state.PhaseChange{Phase: h.Phase, At: h.At})
+	}
+	t.UsedHashes, t.SeenIDs, t.SeenUntrustedIDs = usedHashes(old), old.SeenIDs, old.SeenUntrustedIDs
+	t.RunSeq, t.Active, t.Round, t.VMs = old.RunSeq, old.Active, old.Round, old.VMs
+	for i := range old.Runs {
+		t.Runs = append(t.Runs, runWithoutTexts(&old.Runs[i]))
+	}
+	if p := old.PR; p != nil {
+		t.PR = &state.PR{Number: p.Number, Node: p.Node, URL: p.URL, State: p.State, ClosedAt: p.ClosedAt, ReopenedAt: p.ReopenedAt, KeptUntil: p.KeptUntil}
+	}
+	for _, r := range old.Replaced {
+		if r.Number != 0 {
+			t.Replaced = append(t.Replaced, state.ReplacedPR{Number: r.Number, URL: r.URL, Closed: r.Closed})
+		}
+	}
+	t.Status = state.StatusComment{Comment: old.Status.Comment, Node: old.Status.Node, URL: old.Status.URL, Shown: old.Visible, At: old.Status.At}
+	return t
+}
+
+// runWithoutTexts returns what stays of a run.
+func runWithoutTexts(r *state.Run) state.Run {
+	s := state.Run{ID: r.ID, Kind: r.Kind, State: r.State, Seq: r.Seq, Started: r.Started, Ended: r.Ended}
+	s.VM, s.Adapter, s.Model, s.Round = r.VM, r.Adapter, r.Model, r.Round
+	s.Turns, s.Refused, s.Reads = r.Turns, r.Refused, r.Reads
+	s.Money, s.Metered, s.Answers, s.Used = r.Money, r.Metered, r.Answers, r.Used
+	s.Reported, s.Status, s.Class = r.Reported, r.Status, r.Class
+	return s
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// commandRows are the rows of commands and of comments without commands.
+// commandRows are the rows of commands, of the operator's purge, and of comments without commands.
 var commandRows = []Row{
 	{
 		On: event.KindCommented, Verb: state.VerbPlan,
@@ -112,14 +112,20 @@ var commandRows = []Row{
 	},
 	{
 		From: ended, On: event.KindCommented, Verb: state.VerbRestart,
-		If: "after the end", when: not(isOutdated),
+		If: "after the end, and the text of the issue is known", when: all(not(isOutdated), hasIssueText),
 		To: []state.Phase{state.PhaseQueued}, do: restart,
 		Doc: "the pull request is closed with a link, and the task begins anew",
 	},
 	{
 		From: anyPhase, On: event.KindCommented, Verb: state.VerbRestart,
 		To: same, do: reply(state.ReplyStatus),
-		Doc: "it came late: a reply shows the state",
+		Doc: "it came late, or the operator gave it after the texts were purged: a reply shows the state",
+	},
+	{
+		From: ended, On: event.KindPurged,
+		If: "nothing of it is under way", when: canPurge,
+		To: same, do: purge,
+		Doc: "its texts are deleted; numbers, times and IDs stay",
 	},
 	{
 		From: ended, On: event.KindCommented, Verb: state.VerbPlan,

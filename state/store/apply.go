@@ -93,6 +93,7 @@ func (s *Store) apply(tx kv.Tx, e event.Event, ack Ack) (Applied, error) {
 		return Applied{}, err
 	}
 	e.Unvetted, e.VMNeeded, e.Approving = queue.hasUnvettedText(), queue.hasWork(), queue.hasApproval()
+	e.Busy = queue.isBusy()
 	applied := Applied{Task: task, Note: noteSeen}
 	if task == nil || e.ID == "" || !task.HasSeen(e.ID) {
 		applied, err = s.transition(tx, task, e, queue)
@@ -130,7 +131,12 @@ func (s *Store) spendAck(tx kv.Tx, e event.Event, ack Ack, queue *queue) error {
 // transition calls machine.Next and stores its result.
 func (s *Store) transition(tx kv.Tx, before *state.Task, e event.Event, queue *queue) (Applied, error) {
 	ch := s.next(before, e, s.policy)
-	if ch.DropWork || ch.DropDue {
+	if ch.DropTexts {
+		if err := tx.Put(prePurging+e.Task.String(), nil); err != nil {
+			return Applied{}, err
+		}
+	}
+	if ch.DropWork || ch.DropDue || ch.DropTexts {
 		if err := queue.dropQueued(tx, ch.Drops); err != nil {
 			return Applied{}, err
 		}

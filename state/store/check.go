@@ -74,7 +74,7 @@ func (c *checker) check() {
 		case strings.HasPrefix(key, preCall):
 			c.expectKey(key, key)
 		case key == keySchema, key == keyPauses, key == keyRestored, strings.HasPrefix(key, preFact), strings.HasPrefix(key, preJobSeq),
-			strings.HasPrefix(key, preSpending), strings.HasPrefix(key, preUpstream), strings.HasPrefix(key, preAudit):
+			strings.HasPrefix(key, preSpending), strings.HasPrefix(key, preUpstream), strings.HasPrefix(key, preAudit), strings.HasPrefix(key, prePurging):
 			c.expected[key] = true
 		}
 	}

@@ -156,6 +156,11 @@ func (q *queue) hasWork() bool {
 	return q.hasUnvettedText() || slices.ContainsFunc(q.jobs, func(j state.Job) bool { return j.Lane == state.LaneWork })
 }
 
+// isBusy reports whether a job is claimed, or an action of a person is being vetted.
+func (q *queue) isBusy() bool {
+	return slices.ContainsFunc(q.jobs, func(j state.Job) bool { return j.State == state.JobClaimed || j.Kind == state.JobVet })
+}
+
 // markDoubt marks the queued job with the same key as a failed one to check for effects of the failed job.
 func (q *queue) markDoubt(f state.Failure) {
 	if f.UnknownSince.IsZero() {

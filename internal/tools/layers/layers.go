@@ -56,7 +56,7 @@ func All() []Layer {
 			"internal/budget", "internal/callback", "internal/egress", "internal/forward", "internal/gateway", "internal/gitproxy", "internal/modelapi", "internal/subscription", "internal/tether",
 		}, []string{standardOnly, "materials", "domain"}},
 		{"movement", "Progress of tasks: workers, steps, watchers.", []string{
-			"internal/pause", "internal/queue", "internal/retention", "internal/summary", "internal/taskvm", "internal/watch", "internal/workflow",
+			"internal/pause", "internal/purge", "internal/queue", "internal/retention", "internal/summary", "internal/taskvm", "internal/watch", "internal/workflow",
 		}, []string{standardOnly, "materials", "runner", "domain", "conversation", "GitHub", "agents", "machines", "tether"}},
 		{"faces", "Pages, logs and the files that operators write.", []string{
 			"internal/admin", "internal/config", "internal/logview",

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/disktest"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
@@ -111,5 +114,71 @@ func TestOpenRemovesIncompleteCopies(t *testing.T) {
 	open(t, path, boltkv.Options{})
 	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
 		t.Errorf("got leftover files %v, want none", left)
+	}
+}
+
+// churnAndCompact stores keys before and after the file is compacted, and reports each one stored.
+func churnAndCompact(t *testing.T, dir string) {
+	t.Helper()
+	db := open(t, filepath.Join(dir, "data", "errand.db"), boltkv.Options{})
+	for i := range 3 {
+		key := fmt.Sprintf("key/%d", i)
+		patiently(t, func() error { return put(db, key) })
+		disktest.Say(key)
+	}
+	disktest.Say("-key/0")
+	patiently(t, func() error { return remove(db, "key/0") })
+	disktest.Say("-compacting")
+	patiently(t, func() error { _, _, err := db.Compact(context.Background()); return err })
+	disktest.Say("-compacted")
+	patiently(t, func() error { return put(db, "key/3") })
+	disktest.Say("key/3")
+}
+
+// holdsCompacted is holds for churnAndCompact: after a reported compaction the old file does not come back.
+func holdsCompacted(t *testing.T, dir string, said []string) {
+	t.Helper()
+	holds(t, dir, said)
+	if !slices.Contains(said, "-compacted") {
+		return
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "data", "errand.db"))
+	if err != nil || strings.Contains(string(data), strings.Repeat("key/0", 100)) {
+		t.Errorf("got a file with a deleted value after a reported compaction, error %v", err)
+	}
+}
+
+// A power failure during compaction leaves the old or the new database, and what is stored afterwards is not lost with it.
+func TestPowerFailureDuringCompaction(t *testing.T) {
+	t.Parallel()
+	disktest.Run(t, disktest.Disk{Play: churnAndCompact, Check: holdsCompacted})
+}
+
+// Each call that writes, syncs or renames fails in turn while the file is compacted. Nothing that was stored is lost, and the compaction
+// can be repeated.
+func TestFailingCallsDuringCompaction(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]disktest.Kind{"a sync": disktest.Sync, "a write": disktest.Write, "a rename": disktest.Rename} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for n := 0; ; n++ {
+				calls := 0
+				disktest.Run(t, disktest.Disk{
+					Play: churnAndCompact, Check: holdsCompacted,
+					Fail: func(c disktest.Call, said []string) syscall.Errno {
+						if len(said) == 0 || said[len(said)-1] != "-compacting" || c.Kind != kind {
+							return 0
+						}
+						if calls++; calls == n+1 {
+							return syscall.EIO
+						}
+						return 0
+					},
+				})
+				if calls <= n {
+					break
+				}
+			}
+		})
 	}
 }

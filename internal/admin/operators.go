@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -162,6 +163,79 @@ func (p *pages) begin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.answer(w, r, done, err, "/status")
+}
+
+// purgeTime is the timeout for purging a task: errand waits for work that is under way, and rewrites the store.
+const purgeTime = 5 * time.Minute
+
+// purgeAction is the action that deletes the texts of an ended task.
+func purgeAction() action {
+	return action{
+		Verb: "purge", Label: "Purge", Confirm: true,
+		Effect: "Deletes everything that errand has stored of the task's texts, for good: the issue's text, comments, plans, prompts, transcripts, archives and attachments. " +
+			"The task can then not be continued. Costs and times stay, and so do comments on GitHub, backups of errand and its log.",
+	}
+}
+
+// operatorsTask returns the task that a path for operators names. If there is none, it answers and returns nil.
+func (p *pages) operatorsTask(w http.ResponseWriter, r *http.Request) *state.Task {
+	t, err := p.readableTask(r)
+	switch {
+	case err != nil:
+		p.fail(w, r, fmt.Errorf("find the task: %w", err))
+	case t == nil:
+		p.problem(w, r, http.StatusNotFound, noTask)
+	}
+	if err != nil {
+		return nil
+	}
+	return t
+}
+
+// confirmPurge asks whether a task's texts are to be deleted.
+func (p *pages) confirmPurge(w http.ResponseWriter, r *http.Request) {
+	if t := p.operatorsTask(w, r); t != nil {
+		p.askWhether(w, r, t, purgeAction())
+	}
+}
+
+// purge deletes the texts of an ended task. Programs get the result as JSON, or 409 with the reason for a refusal, or 500 if it failed or
+// something is left. Browsers return to the task's page.
+func (p *pages) purge(w http.ResponseWriter, r *http.Request) {
+	t := p.operatorsTask(w, r)
+	if t == nil {
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		p.problem(w, r, http.StatusRequestEntityTooLarge, "The request could not be read, or it is too large. Send only `id`, as a form.")
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the server's read timeout does not apply
+	ctx, cancel := context.WithTimeout(r.Context(), purgeTime)
+	defer cancel()
+	a := p.entry(r)
+	a.Task, a.Subject, a.Command = t.Key, fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), "purge"
+	done, err := p.cfg.Purge(ctx, t.Key, a)
+	p.endedTasks.forget(ctx)
+	var refusal Refusal
+	switch {
+	case errors.As(err, &refusal):
+		p.audited(ctx, a, err)
+		p.problem(w, r, http.StatusConflict, refusal.Error())
+	case err != nil:
+		p.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Msg("failed to purge a task")
+		text := "The task could not be purged: " + err.Error()
+		if !done.At.IsZero() { // the texts cannot be read any more, but are not gone
+			text = "The purge is not complete: " + err.Error()
+			a.Result, err = text, nil
+		}
+		p.audited(ctx, a, err)
+		p.problem(w, r, http.StatusInternalServerError, text)
+	case login.WantsHTML(r):
+		http.Redirect(w, r, taskPath(t)+"#actions", http.StatusSeeOther)
+	default:
+		p.json(w, r, done)
+	}
 }
 
 // BackupCopy is a copy of the store and the files at one moment.

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/setup"
+	"github.com/errand-bot/errand/internal/words"
+	"github.com/errand-bot/errand/state/store"
+)
+
+// purgeTimeout is the timeout for one task, a little longer than errand's own.
+const purgeTimeout = 5*time.Minute + 10*time.Second
+
+// exampleBackups is how long the nightly backup of docs/backup.md keeps its archives.
+const exampleBackups = 14 * 24 * time.Hour
+
+// purgeCommand deletes the texts of ended tasks.
+func purgeCommand(w world) *cobra.Command {
+	var path string
+	var yes, asJSON bool
+	c := &cobra.Command{
+		Use:   "purge OWNER/REPO#N …",
+		Short: "Delete the texts of ended tasks for good: plans, prompts, transcripts, archives",
+		Long: "Delete everything that errand has stored of the texts of ended tasks, for good: the issue's text, comments, plans, prompts,\n" +
+			"transcripts, archives, attachments and the hosts that their VMs requested. The store is rewritten, so that nothing is left in its\n" +
+			"free space. Costs, times and the audit log stay. Comments on GitHub, backups and errand's log are not touched.\n" +
+			"A purged task cannot be continued. An open task has to be canceled first. errand has to be running; the command reaches it at\n" +
+			"admin.listen or listen.",
+		Args: tasksOnly,
+		RunE: func(c *cobra.Command, tasks []string) error {
+			cfg, err := config.Load(path, w.env)
+			if err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Delete the texts of %s for good? They cannot be restored.", strings.Join(tasks, ", "))
+			if err := confirmed(w, yes, question); err != nil {
+				return err
+			}
+			return purgeAll(c.Context(), w, cfg, tasks, asJSON)
+		},
+	}
+	configFlag(c, &path)
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per task")
+	return c
+}
+
+// tasksOnly requires one or more tasks as arguments.
+func tasksOnly(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errUsage{fmt.Errorf("%s takes a task, as OWNER/REPO#N", c.Name())}
+	}
+	for _, t := range args {
+		if !taskName.MatchString(t) {
+			return errUsage{fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", c.Name(), t)}
+		}
+	}
+	return nil
+}
+
+// confirmed asks a person a question, unless yes is set. The error says that nothing was done.
+func confirmed(w world, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !setup.IsTerminal(w.in) {
+		return errUsage{errors.New("nobody can confirm this here: repeat the command with --yes")}
+	}
+	_, _ = fmt.Fprintf(w.err, "%s [y/N] ", question)
+	line, err := bufio.NewReader(w.in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was done")
+	}
+	return nil
+}
+
+// purgeAll purges tasks, one after the other. A refusal does not affect the others.
+func purgeAll(ctx context.Context, w world, cfg config.Config, tasks []string, asJSON bool) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	failed := 0
+	for _, task := range tasks {
+		body, err := purgeOne(ctx, cfg, task)
+		var refused refusedError
+		if errors.As(err, &refused) {
+			failed++
+			_, _ = fmt.Fprintf(w.err, "%s: not purged: %s\n", task, oneLine(refused.Error()))
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", task, err)
+		}
+		if asJSON {
+			err = printJSON(w.out, body)
+		} else {
+			err = printPurged(w.out, task, body)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d tasks were not purged", failed, len(tasks))
+	}
+	return nil
+}
+
+// purgeOne purges one task and returns errand's answer.
+func purgeOne(ctx context.Context, cfg config.Config, task string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
+	defer cancel()
+	repo, number, _ := strings.Cut(task, "#")
+	a, err := send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/purge", url.Values{"id": {rand.Text()}})
+	switch {
+	case errors.Is(err, errNotRunning):
+		return nil, fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
+	case err != nil:
+		return nil, err
+	case a.status == http.StatusOK:
+		return a.body, nil
+	case a.status == http.StatusConflict, a.status == http.StatusNotFound && strings.HasPrefix(a.text(), noTask):
+		return nil, refusedError(a.text())
+	case a.status == http.StatusInternalServerError:
+		return nil, errors.New(oneLine(a.text()))
+	}
+	return nil, a.unexpected()
+}
+
+// printPurged prints what was deleted, and where texts of the task may still be.
+func printPurged(out io.Writer, task string, body []byte) error {
+	var done store.Purged
+	if err := json.Unmarshal(body, &done); err != nil {
+		return fmt.Errorf("read errand's answer: %w", err)
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s: purged\n", cmp.Or(done.Task, task))
+	if done.Again {
+		s.Reset()
+		fmt.Fprintf(&s, "%s: purged again\n", cmp.Or(done.Task, task))
+	}
+	t := newTable(&s)
+	t.row("  deleted", fmt.Sprintf("%s, %s, %s", words.Many(done.Files, "file"), words.Many(done.Webhooks, "failed webhook"), words.Many(done.Unposted, "unposted comment")))
+	t.row("  store", fmt.Sprintf("rewritten: %d KiB, before %d KiB", done.StoreAfter>>10, done.StoreBefore>>10))
+	t.row("  backups", backupsLeft(done))
+	for _, dir := range done.Copies {
+		t.row("  copy", dir+" has the data from before a restoration: delete it if you do not need it")
+	}
+	t.row("  GitHub", "comments and pull requests stay there: delete them there")
+	t.row("  log", "errand's own log, and what other tasks have read of this one, stay")
+	t.flush()
+	_, err := io.WriteString(out, logview.Plain(s.String()))
+	return err
+}
+
+// backupsLeft says which backups may have the texts, and for how long.
+func backupsLeft(done store.Purged) string {
+	if done.Backups == 0 {
+		return "errand has made none since the task began; those that were made while it was stopped may have the texts"
+	}
+	return fmt.Sprintf("%s may have the texts, the newest of %s UTC, until you delete them: by %s if they are kept for 14 days, as in docs/backup.md",
+		words.Many(done.Backups, "backup"), minute(done.LastBackup), done.LastBackup.Add(exampleBackups).UTC().Format(time.DateOnly))
+}

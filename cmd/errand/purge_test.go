@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPurge: the command asks errand to purge each task, says what was deleted and where texts may still be, and does nothing without
+// a confirmation.
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args     []string
+		code     int
+		sent     string
+		out, err []string
+	}{
+		"a task": {args: []string{"acme/shop#4", "--yes"}, sent: "4", out: []string{
+			"acme/shop#4: purged\n", "6 files, 1 failed webhook, 2 unposted comments", "rewritten: 300 KiB, before 2048 KiB",
+			"2 backups may have the texts, the newest of 2026-11-20 03:15 UTC, until you delete them: by 2026-12-04", "/srv/before-restore-x", "GitHub",
+		}},
+		"again, without backups": {args: []string{"acme/shop#5", "--yes"}, sent: "5", out: []string{"acme/shop#5: purged again\n", "errand has made none since the task began"}},
+		"JSON":                   {args: []string{"acme/shop#4", "--yes", "--json"}, sent: "4", out: []string{`"backups": 2`}},
+		"two, one is open": {
+			args: []string{"acme/shop#6", "acme/shop#5", "--yes"}, code: exitFailed, sent: "6 5", out: []string{"acme/shop#5: purged again"},
+			err: []string{"acme/shop#6: not purged: the task has not ended", "1 of 2 tasks were not purged"},
+		},
+		"no task":       {args: []string{"acme/shop#7", "--yes"}, code: exitFailed, sent: "7", err: []string{"not purged: errand has no task"}},
+		"a full disk":   {args: []string{"acme/shop#8", "acme/shop#4", "--yes"}, code: exitFailed, sent: "8", err: []string{"not complete: no space left; free"}},
+		"an older one":  {args: []string{"acme/shop#9", "--yes"}, code: exitFailed, sent: "9", err: []string{"answered 404"}},
+		"not confirmed": {args: []string{"acme/shop#4"}, code: exitUsage, err: []string{"repeat the command with --yes"}},
+		"nothing":       {args: []string{"--yes"}, code: exitUsage, err: []string{"purge takes a task"}},
+		"a path":        {args: []string{"acme/../x#4", "--yes"}, code: exitUsage, err: []string{"OWNER/REPO#N"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var sent []string
+			errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				number := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/tasks/acme/shop/"), "/actions/purge")
+				sent = append(sent, number)
+				if r.Method != http.MethodPost || len(r.PostFormValue("id")) < 16 || r.Header.Get("Authorization") != "Bearer admin-token-for-tests" {
+					http.Error(w, "bad request", http.StatusBadRequest)
+					return
+				}
+				switch number {
+				case "4":
+					_, _ = fmt.Fprint(w, `{"task": "acme/shop#4", "at": "2026-11-21T12:00:00Z", "files": 6, "webhooks": 1, "unposted": 2, "store_before": 2097152, "store_after": 307200,
+						"backups": 2, "last_backup": "2026-11-20T03:15:00Z", "copies": ["/srv/before-restore-x"]}`)
+				case "5":
+					_, _ = fmt.Fprint(w, `{"task": "acme/shop#5", "again": true}`)
+				case "6":
+					http.Error(w, "the task has not ended", http.StatusConflict)
+				case "7":
+					http.Error(w, "errand has no task for this issue.", http.StatusNotFound)
+				case "8":
+					http.Error(w, "The purge is not complete: no space left; free space", http.StatusInternalServerError)
+				default:
+					http.NotFound(w, r)
+				}
+			}))
+			t.Cleanup(errand.Close)
+			file := filepath.Join(t.TempDir(), "config.yml")
+			text := fmt.Sprintf("listen: %s\ngithub: {app_id: 1, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERRAND_WEBHOOK_SECRET}\n"+
+				"admin: {token: env:ERRAND_ADMIN_TOKEN}\nmodels: {anthropic: {url: \"http://127.0.0.1:1\", key: env:ANTHROPIC_API_KEY}}\nlocal: {kind: plain}\n", strings.TrimPrefix(errand.URL, "http://"))
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errs := call(t, secrets(t), append(append([]string{"purge"}, c.args...), "-c", file)...)
+			if got := strings.Join(sent, " "); code != c.code || got != c.sent {
+				t.Errorf("got code %d, requests for %q; want %d, %q", code, got, c.code, c.sent)
+			}
+			for _, want := range c.out {
+				if !strings.Contains(out, want) {
+					t.Errorf("got output %q, want %q in it", out, want)
+				}
+			}
+			for _, want := range c.err {
+				if !strings.Contains(errs, want) {
+					t.Errorf("got errors %q, want %q in them", errs, want)
+				}
+			}
+		})
+	}
+}

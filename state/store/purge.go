@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/kv"
+)
+
+// Purged is the result of purging a task.
+type Purged struct {
+	Task  string    `json:"task"` // OWNER/REPO#N
+	At    time.Time `json:"at"`
+	Again bool      `json:"again,omitempty"` // it had been purged before
+	// Files and Webhooks are the numbers of deleted files and of deleted webhooks that could not be applied; Unposted is that of comments
+	// and other jobs that were dropped.
+	Files    int `json:"files"`
+	Webhooks int `json:"webhooks"`
+	Unposted int `json:"unposted"`
+	// StoreBefore and StoreAfter are the sizes of the store's file in bytes.
+	StoreBefore int64 `json:"store_before"`
+	StoreAfter  int64 `json:"store_after"`
+	// Backups is the number of backups in the audit log that may contain the texts, and LastBackup is when the newest was made.
+	Backups    int       `json:"backups"`
+	LastBackup time.Time `json:"last_backup,omitzero"`
+	// Copies are other folders that may contain the texts, such as those that a restoration put aside.
+	Copies []string `json:"copies,omitempty"`
+}
+
+// Purging returns the purged tasks of which files may be left, or texts in free pages of the database.
+func (s *Store) Purging(ctx context.Context) ([]state.TaskKey, error) {
+	var list []state.TaskKey
+	err := s.db.Scan(ctx, prePurging, "", 0, func(p kv.Pair) error {
+		key, err := state.ParseTaskKey(strings.TrimPrefix(p.Key, prePurging))
+		list = append(list, key)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the purged tasks: %w", err)
+	}
+	return list, nil
+}
+
+// EndPurge records that nothing is left of a purged task's texts.
+func (s *Store) EndPurge(ctx context.Context, key state.TaskKey) error {
+	err := kv.Update(ctx, s.db, "end purge", func(tx kv.Tx) error { return tx.Delete(prePurging + key.String()) })
+	if err != nil {
+		return fmt.Errorf("store that task %s is purged: %w", key, err)
+	}
+	return nil
+}
+
+// EachDelivery calls fn with every delivery that is still to be applied, or with every one that was set aside because it failed too often,
+// with its payload. fn may call the store.
+func (s *Store) EachDelivery(ctx context.Context, aside bool, fn func(d Delivery) error) error {
+	prefix := preInbox
+	if aside {
+		prefix = prePoison
+	}
+	err := s.db.Scan(ctx, prefix, "", 0, func(p kv.Pair) error {
+		var d Delivery
+		err := s.db.View(ctx, func(r kv.Reader) error {
+			packed, err := r.Get(p.Key)
+			if err == nil {
+				d, err = s.readDelivery(r, guidOfTimeKey(p.Key), packed, true)
+			}
+			return err
+		})
+		if errors.Is(err, kv.ErrNotFound) {
+			return nil // it was applied meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return fn(d)
+	})
+	if err != nil {
+		return fmt.Errorf("read the deliveries: %w", err)
+	}
+	return nil
+}
