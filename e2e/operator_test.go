@@ -36,6 +36,9 @@ func operator(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := s.number(args[0])
 	ts.Check(err)
 	form := url.Values{"args": {strings.Join(args[2:], " ")}, "id": {rand.Text()}}
+	if args[1] == "destroy" {
+		form["force"] = args[2:]
+	}
 	status, body, err := s.post(fmt.Sprintf("/tasks/%s/%d/actions/%s", s.full, n, args[1]), form)
 	ts.Check(err)
 	fmt.Fprintf(ts.Stdout(), "%d\n%s\n", status, body)

@@ -108,7 +108,7 @@ func addCompletions(parent *cobra.Command, w world) {
 // argumentsOf returns what completes a command's arguments, or nil.
 func argumentsOf(c *cobra.Command, w world) completer {
 	_, usage, _ := strings.Cut(c.Use, " ")
-	ended := slices.Contains([]string{"audit", "logs", "purge", "restart", "retry", "task"}, c.Name())
+	ended := slices.Contains([]string{"audit", "destroy", "logs", "purge", "restart", "retry", "task"}, c.Name())
 	switch {
 	case c.Name() == "adopt", c.Name() == "run":
 		return unlessGiven(unstarted(w), usage)

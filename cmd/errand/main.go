@@ -81,7 +81,7 @@ func run(ctx context.Context, w world) int {
 		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), statusCommand(w), logsCommand(w), adoptCommand(w), runCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
 	)
 	root.AddCommand(actionCommands(w)...)
-	root.AddCommand(purgeCommand(w))
+	root.AddCommand(purgeCommand(w), destroyCommand(w))
 	root.AddCommand(pauseCommands(w)...)
 	root.AddCommand(tasksCommand(w), taskCommand(w), auditCommand(w), rotateCommand(w), configCommand(w), completionCommand(w))
 	root.AddCommand(backupCommand(w), restoreCommand(w), initCommand(w))

@@ -53,6 +53,8 @@ var rules = map[string]rule{
 	"POST /tasks/{owner}/{repo}/{n}/adopt":                 {"/tasks/acme/shop/1/adopt", operated4},
 	"GET /tasks/{owner}/{repo}/{n}/run.json":               {"/tasks/acme/shop/1/run.json", operated4},
 	"POST /tasks/{owner}/{repo}/{n}/run":                   {"/tasks/acme/shop/1/run", [4]int{400, 404, 404, 404}}, // without a text
+	"GET /tasks/{owner}/{repo}/{n}/actions/destroy":        {"/tasks/acme/shop/1/actions/destroy", operated4},
+	"POST /tasks/{owner}/{repo}/{n}/actions/destroy":       {"/tasks/acme/shop/1/actions/destroy", [4]int{303, 404, 404, 404}},
 	"GET /tasks/{owner}/{repo}/{n}/actions/purge":          {"/tasks/acme/shop/1/actions/purge", operated4},
 	"POST /tasks/{owner}/{repo}/{n}/actions/purge":         {"/tasks/acme/shop/1/actions/purge", [4]int{303, 404, 404, 404}},
 	"GET /tasks/{owner}/{repo}/{n}/actions/{action}":       {"/tasks/acme/shop/1/actions/cancel", [4]int{200, 200, 403, 404}},

@@ -218,6 +218,9 @@ func (p *pages) readActions(ctx context.Context, v *taskView, viewer login.Viewe
 	if mayAct(viewer, v.Task) {
 		v.Offered, v.ActionID = offered(v.Task, p.cfg.Now()), rand.Text()
 	}
+	if viewer.Operator() && p.cfg.Destroy != nil && (v.Task.VM != nil || v.Task.Suspended != nil) {
+		v.Offered = append(v.Offered, destroyAction(v.Task))
+	}
 	if viewer.Operator() && p.cfg.Purge != nil && v.Task.Ended() {
 		v.Offered = append(v.Offered, purgeAction())
 	}

@@ -93,6 +93,9 @@ type Config struct {
 	// Purge deletes the texts of an ended task, and stores the action, completed with the result, in Audit. Its error is a Refusal, or
 	// comes with a result if the task is purged but something of its texts is left. Nil hides it, and needs no Audit.
 	Purge func(ctx context.Context, key state.TaskKey, a store.Action) (store.Purged, error)
+	// Destroy deletes the VM and the saved work of a task, by force also if it uses them, and stores the action, completed with the
+	// result, in Audit. An error that is a Refusal is not stored. Nil hides it, and needs no Audit.
+	Destroy func(ctx context.Context, key state.TaskKey, force bool, a store.Action) (Destroyed, error)
 	// Metrics are served under /metrics; nil creates new ones.
 	Metrics *Metrics
 	// Token is required for every page. It may be empty only if Open is set.
@@ -249,6 +252,11 @@ func (p *pages) routes(metrics http.Handler) []route {
 		list = append(list,
 			route{"POST /tasks/{owner}/{repo}/{n}/actions/purge", operators, p.purge},
 			route{"GET /tasks/{owner}/{repo}/{n}/actions/purge", operators, p.confirmPurge})
+	}
+	if cfg.Destroy != nil {
+		list = append(list,
+			route{"POST /tasks/{owner}/{repo}/{n}/actions/destroy", operators, p.destroy},
+			route{"GET /tasks/{owner}/{repo}/{n}/actions/destroy", operators, p.confirmDestroy})
 	}
 	if cfg.Audit != nil {
 		list = append(list, route{"GET /audit.json", anyone, p.audit})

@@ -238,6 +238,68 @@ func (p *pages) purge(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// Destroyed is the result of deleting the VM and the saved work of a task.
+type Destroyed struct {
+	Task      string `json:"task"`         // OWNER/REPO#N
+	VM        string `json:"vm,omitempty"` // that is being deleted
+	SavedWork bool   `json:"saved_work"`   // saved work is being deleted
+	Stopped   bool   `json:"stopped"`      // the task was at work, and was stopped
+	Result    string `json:"result"`       // one line for people
+	Refused   bool   `json:"-"`            // nothing changed, and Result says why
+}
+
+// destroyAction is the action that deletes the VM and the saved work of a task.
+func destroyAction(t *state.Task) action {
+	a := action{
+		Verb: "destroy", Label: "Delete the VM", Confirm: true,
+		Effect: "Deletes the task's VM and its saved work now. Changes and commits that are not published, the agent's session and cached folders are lost; the task continues on a new VM.",
+	}
+	if !t.Ended() && t.Run != nil {
+		a.Effect += " An agent works on it: stop it first."
+	}
+	return a
+}
+
+// confirmDestroy asks whether a task's VM is to be deleted.
+func (p *pages) confirmDestroy(w http.ResponseWriter, r *http.Request) {
+	if t := p.operatorsTask(w, r); t != nil {
+		p.askWhether(w, r, t, destroyAction(t))
+	}
+}
+
+// destroy deletes the VM and the saved work of a task; with `force` in the form also if it uses them. Programs get the result as JSON, or
+// 409 with the reason for a refusal. Browsers return to the task's page.
+func (p *pages) destroy(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), actTime)
+	defer cancel()
+	t := p.operatorsTask(w, r)
+	if t == nil {
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		p.problem(w, r, http.StatusRequestEntityTooLarge, "The request could not be read, or it is too large. Send only `force` and `id`, as a form.")
+		return
+	}
+	force := r.PostFormValue("force") != ""
+	a := p.entry(r)
+	a.Task, a.Subject, a.Command = t.Key, fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue), "destroy"
+	if force {
+		a.Command += " force"
+	}
+	done, err := p.cfg.Destroy(ctx, t.Key, force, a)
+	var refusal Refusal
+	switch {
+	case errors.As(err, &refusal):
+		p.audited(ctx, a, err)
+		p.problem(w, r, http.StatusConflict, refusal.Error())
+	case err != nil || done.Refused || login.WantsHTML(r):
+		a.Refused, a.Result = done.Refused, done.Result
+		p.answer(w, r, a, err, taskPath(t)+"#actions")
+	default:
+		p.json(w, r, done)
+	}
+}
+
 // BackupCopy is a copy of the store and the files at one moment.
 type BackupCopy interface {
 	// WriteTo writes the archive.

@@ -161,6 +161,9 @@ func newPeopled(t *testing.T, change func(*admin.Config)) *peopled {
 			return a, s.Audit.Add(context.Background(), a)
 		}
 		c.Doctor = func(context.Context) any { return map[string]string{"vault": "checked"} }
+		c.Destroy = func(context.Context, state.TaskKey, bool, store.Action) (admin.Destroyed, error) {
+			return admin.Destroyed{}, nil
+		}
 		c.Purge = func(context.Context, state.TaskKey, store.Action) (store.Purged, error) { return store.Purged{}, nil }
 		c.Backup = func(context.Context) (admin.BackupCopy, error) { return nil, admin.Refusal("another backup is made") }
 		c.Unstarted = func() []admin.Unstarted {

@@ -140,6 +140,7 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 		Pauses:      s.pauses(),
 		Backup:      s.backup,
 		Purge:       s.purge,
+		Destroy:     s.destroy,
 		Doctor:      func(ctx context.Context) any { return s.Doctor(ctx) },
 		Providers:   s.store.ProviderStates.All,
 		VMs:         s.store.VMs,

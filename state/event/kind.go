@@ -29,6 +29,7 @@ const (
 	KindLocked           Kind = "locked"
 	KindUnlocked         Kind = "unlocked"
 	KindPurged           Kind = "purged"
+	KindDestroyed        Kind = "destroyed"
 
 	KindProgress    Kind = "progress"
 	KindRunEnded    Kind = "run_ended"
@@ -90,6 +91,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindLocked:           decode[Locked],
 	KindUnlocked:         decode[Unlocked],
 	KindPurged:           decode[Purged],
+	KindDestroyed:        decode[Destroyed],
 	KindProgress:         decode[Progress],
 	KindRunEnded:         decode[RunEnded],
 	KindToolCalled:       decode[ToolCalled],
@@ -188,6 +190,9 @@ func (Unlocked) Kind() Kind { return KindUnlocked }
 
 // Kind returns [KindPurged].
 func (Purged) Kind() Kind { return KindPurged }
+
+// Kind returns [KindDestroyed].
+func (Destroyed) Kind() Kind { return KindDestroyed }
 
 // Kind returns [KindProgress].
 func (Progress) Kind() Kind { return KindProgress }

@@ -101,6 +101,11 @@ type (
 
 	// Purged says that the operator wants the texts of the ended task to be deleted.
 	Purged struct{}
+
+	// Destroyed says that the operator wants the VM of the task, and its saved work, to be deleted.
+	Destroyed struct {
+		Force bool `json:"force,omitempty"` // also if an agent works on it
+	}
 )
 
 // PersonCommand is OperatorCommand for a person who signed in on errand's pages, and who has write access according to GitHub now.

@@ -282,7 +282,7 @@ func retry(c *change) {
 	}
 	switch q := c.t.Question; {
 	case q == nil:
-	case q.Kind == state.AskRefused && !c.o.Fresh: // the same commits are checked again, with the current settings
+	case q.Kind == state.AskRefused && !c.o.Fresh && c.t.KeepsWork(): // the same commits are checked again, with the current settings
 		c.t.Step = state.JobCollect
 		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
 	case q.Kind == state.AskRefused || q.Kind == state.AskNoChange:

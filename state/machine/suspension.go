@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/errand-bot/errand/state"
@@ -281,4 +282,64 @@ func checkNextSpan(c *change) {
 	c.dropRun(w.Detail)
 	c.interrupt(w.Detail, w.Until)
 	c.t.Waiting.Kind = state.WaitMoney
+}
+
+// hasWorkspace reports whether the task has a VM or saved work.
+func hasWorkspace(c *change) bool { return c.t.VM != nil || c.t.Suspended != nil }
+
+// isWorkspaceInUse reports whether the task uses its VM or its saved work now, or is about to.
+func isWorkspaceInUse(c *change) bool {
+	t := c.t
+	switch {
+	case t.Ended():
+		return t.End != nil && t.End.Saving
+	case c.e.VMNeeded || t.Gathering != nil || t.Run != nil && t.Run.State != state.RunLaunching:
+		return true
+	}
+	return t.Phase.Working() && t.Waiting == nil
+}
+
+// destroyWorkspace deletes the task's VM and its saved work. The task continues on a new VM.
+func destroyWorkspace(c *change) {
+	c.deleteWorkspace("the operator deleted the VM and its saved work")
+}
+
+// deleteWorkspace deletes the VM and the saved work. A comment has the reason if work is lost, which is reported.
+func (c *change) deleteWorkspace(reason string) (lost bool) {
+	lost = c.t.KeepsWork() && c.t.Work == nil
+	if a := c.t.Suspended; a != nil {
+		c.deleteSaved(a.Mode, a.Ref)
+		c.t.Suspended = nil
+	}
+	if vm := c.t.VM; vm != nil {
+		c.releaseVM(state.VMEndOperator)
+		storeRelease(c, state.VMEndOperator)
+	}
+	if lost && (c.t.Step == state.JobCollect || c.t.Step == state.JobRebase) {
+		c.t.Step = state.StepRun // there are no commits to read any more
+	}
+	if lost && !c.t.Ended() {
+		c.enqueuePost(fmt.Sprintf("destroyed-%d", c.t.Version+1), state.Post{
+			Kind: state.PostVM, Reason: state.VMNotSaved, Text: reason, By: c.personToNotify(),
+		})
+	}
+	return lost
+}
+
+// destroyByForce is destroyWorkspace for a task that is at work: it is stopped first, as by the command stop.
+func destroyByForce(c *change) {
+	stops := !c.t.Ended() && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted)
+	if !stops {
+		if e := c.t.End; e != nil {
+			e.Saving = false
+		}
+		destroyWorkspace(c)
+		return
+	}
+	stopByHand(c)
+	if c.deleteWorkspace("the operator stopped the task, and deleted the VM and its saved work") {
+		c.jobs = slices.DeleteFunc(c.jobs, func(j state.Job) bool { // that comment says that the work is saved
+			return j.Kind == state.JobPost && j.Post.Kind == state.PostQuestion
+		})
+	}
 }

@@ -57,6 +57,18 @@ var suspendRows = []Row{
 		Doc: "the saved work is deleted",
 	},
 	{
+		From: anyPhase, On: event.KindDestroyed,
+		If: "there is a VM or saved work, which nothing needs at the moment", when: all(hasWorkspace, not(isWorkspaceInUse)),
+		To: same, do: destroyWorkspace,
+		Doc: "the VM and the saved work are deleted; a comment says so if work is lost",
+	},
+	{
+		From: anyPhase, On: event.KindDestroyed,
+		If: "by force, and there is a VM or saved work", when: all(hasWorkspace, func(c *change) bool { return of[event.Destroyed](c).Force }),
+		To: []state.Phase{Same, state.PhaseAwaitingAnswer}, do: destroyByForce,
+		Doc: "a running agent is stopped, the VM and the saved work are deleted, and the task waits for a person if it was at work",
+	},
+	{
 		From: building, On: event.KindRestored,
 		If: "for the current step", when: func(c *change) bool { return c.t.Step == of[event.Restored](c).For },
 		To: []state.Phase{Same, state.PhaseFailed}, do: continueRestored,

@@ -1,0 +1,117 @@
+package machine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
+)
+
+// destroy applies the operator's order.
+func (l *life) destroy(force bool) {
+	l.do(event.Event{By: state.Person{Operator: true}, Permission: state.PermissionWrite, Payload: event.Destroyed{Force: force}})
+}
+
+// TestDestroy: the VM and the saved work are deleted at once, but not while an agent works, unless by force; then the task is stopped, and
+// continues on a new VM.
+func TestDestroy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bring  func(*life)
+		force  bool
+		refuse bool
+		phase  state.Phase
+		jobs   []state.JobKind
+	}{
+		"an agent works":           {bring: (*life).implementing, refuse: true, phase: state.PhaseImplementing},
+		"an agent works, by force": {bring: (*life).implementing, force: true, phase: state.PhaseAwaitingAnswer, jobs: []state.JobKind{state.JobStop, state.JobRelease, state.JobPost}},
+		"stopped": {
+			bring: func(l *life) { l.implementing(); l.comment(state.VerbStop) }, phase: state.PhaseAwaitingAnswer,
+			jobs: []state.JobKind{state.JobRelease, state.JobPost},
+		},
+		"suspended": {
+			bring: func(l *life) {
+				l.implementing()
+				l.comment(state.VerbStop)
+				l.do(event.Event{Payload: event.Suspended{VM: l.task.VM.Name, Work: &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "saved", VM: l.task.VM.Name}}})
+			}, phase: state.PhaseAwaitingAnswer, jobs: []state.JobKind{state.JobForget, state.JobPost},
+		},
+		"a plan waits, VM idle": {bring: func(l *life) { l.toPreliminary() }, phase: state.PhaseAwaitingPreliminaryApproval, jobs: []state.JobKind{state.JobRelease}},
+		"nothing to delete":     {bring: (*life).trigger, force: true, refuse: true, phase: state.PhaseQueued},
+		"canceled, work saved": {
+			bring: func(l *life) {
+				l.implementing()
+				l.comment(state.VerbCancel)
+				l.do(event.Event{Run: l.task.Run.ID, Payload: event.WorkSaved{Archive: &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "saved", VM: l.task.VM.Name}}})
+				l.do(event.Event{Payload: event.Released{VM: l.task.VM.Name, Reason: state.VMEndCancelled}})
+			}, phase: state.PhaseCancelled, jobs: []state.JobKind{state.JobForget},
+		},
+		"canceled, being saved": {bring: func(l *life) { l.implementing(); l.comment(state.VerbCancel) }, refuse: true, phase: state.PhaseCancelled},
+		"canceled, by force": {
+			bring: func(l *life) { l.implementing(); l.comment(state.VerbCancel) }, force: true, phase: state.PhaseCancelled, jobs: []state.JobKind{state.JobRelease},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			c.bring(l)
+			vm, vms, version := l.task.VM, len(l.task.VMs), l.task.Version
+			l.jobs = nil
+			l.destroy(c.force)
+			if l.task.Phase != c.phase {
+				t.Errorf("got phase %s, want %s", l.task.Phase, c.phase)
+			}
+			if c.refuse {
+				if l.task.VM != vm && l.task.VM.Name != vm.Name || len(l.jobs) > 0 {
+					t.Errorf("got version %d after %d, jobs %v; want no change", l.task.Version, version, kindsOf(l.jobs))
+				}
+				return
+			}
+			for _, kind := range c.jobs {
+				if !slices.Contains(kindsOf(l.jobs), kind) {
+					t.Errorf("got jobs %v, want %s", kindsOf(l.jobs), kind)
+				}
+			}
+			if l.task.VM != nil || l.task.Suspended != nil || l.task.KeepsWork() {
+				t.Errorf("got VM %v, saved work %v, kept %t; want none", l.task.VM, l.task.Suspended, l.task.KeepsWork())
+			}
+			if vm != nil && (len(l.task.VMs) != vms+1 || l.task.VMs[vms].EndReason != state.VMEndOperator) {
+				t.Errorf("got ended VMs %+v", l.task.VMs)
+			}
+		})
+	}
+}
+
+// TestDestroyedTaskContinues: after the deletion `retry` begins a run on a new VM, also where the commits of the last one were to be
+// read or checked again.
+func TestDestroyedTaskContinues(t *testing.T) {
+	t.Parallel()
+	for name, bring := range map[string]func(*life){
+		"stopped": func(l *life) { l.implementing(); l.comment(state.VerbStop) },
+		"its commits could not be read": func(l *life) {
+			l.implementing()
+			l.comment(state.VerbStop)
+			l.task.Phase, l.task.Question, l.task.Step, l.task.Resume = state.PhaseFailed, nil, state.JobCollect, state.PhaseImplementing
+			l.task.End = &state.End{}
+		},
+		"its commits were refused": func(l *life) {
+			l.implementing()
+			l.comment(state.VerbStop)
+			l.task.Question.Kind = state.AskRefused
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			bring(l)
+			l.destroy(false)
+			l.jobs = nil
+			l.comment(state.VerbRetry)
+			if l.task.Phase != state.PhaseImplementing || l.task.Run == nil || !slices.Contains(kindsOf(l.jobs), state.JobLaunch) {
+				t.Errorf("got phase %s, step %s, jobs %v; want a new run", l.task.Phase, l.task.Step, kindsOf(l.jobs))
+			}
+		})
+	}
+}
