@@ -215,7 +215,7 @@ func (e *errand) watch() {
 		e.nextLook = w.now.Add(max(15*time.Minute, w.coarse))
 		e.reap()
 		swept := w.model.sweeps()
-		if err := e.sweeper.SweepState(e.ctx); err == nil && e.up() {
+		if err := e.sweeper.SweepState(e.ctx); (err == nil || errors.Is(err, watch.ErrIncomplete)) && e.up() {
 			e.swept = w.now
 		}
 		swept()

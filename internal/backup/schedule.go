@@ -38,6 +38,12 @@ type Schedule struct {
 // retryAfter is how long after a failure another backup is tried.
 const retryAfter = 15 * time.Minute
 
+// ErrInside is the error for a folder that cannot hold backups at any time.
+var ErrInside = errors.New("the folder for backups has to be outside of the data folder")
+
+// deadAfter is how long after the last write a file that a backup left behind is deleted.
+const deadAfter = time.Hour
+
 // Check returns why backups cannot be made into the folder, or nil.
 func (s *Schedule) Check() error {
 	info, err := os.Stat(s.Folder)
@@ -47,7 +53,7 @@ func (s *Schedule) Check() error {
 	case err != nil:
 		return fmt.Errorf("look at the folder for backups: %w", err)
 	case !info.IsDir():
-		return fmt.Errorf("%s is no folder", s.Folder)
+		return fmt.Errorf("%s is not a folder", s.Folder)
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s can be used by other users, and backups contain errand's keys: `chmod 0700 %s`", s.Folder, s.Folder)
 	}
@@ -69,7 +75,7 @@ func (s *Schedule) Check() error {
 		return fmt.Errorf("look at the data folder: %w", err)
 	}
 	if inside, err := filepath.Rel(data, folder); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
-		return fmt.Errorf("%s is in the data folder, with which its backups would be lost; name another folder", s.Folder)
+		return fmt.Errorf("%s is inside the data folder: if that is lost, so are the backups; name another folder (%w)", s.Folder, ErrInside)
 	}
 	return nil
 }
@@ -111,36 +117,48 @@ func (s *Schedule) once(ctx context.Context) (path string, got Contents, err err
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(s.Every, time.Hour))
 	defer cancel()
+	if err := s.removeLeft(); err != nil { // before, since it may fill the disk
+		return "", Contents{}, err
+	}
 	path = filepath.Join(s.Folder, s.Info().FileName())
 	if got, err = Save(ctx, path, s.Make); err != nil {
 		return "", Contents{}, err
 	}
-	return path, got, s.prune(path)
+	if err := s.prune(path); err != nil {
+		s.Log.Error().Err(err).Str("folder", s.Folder).Msg("failed to delete older backups")
+	}
+	return path, got, nil
 }
 
-// prune deletes older backups than those that are kept, and what a backup left behind that did not come to its end. The new one stays.
+// removeLeft deletes what backups left behind that did not come to their end.
+func (s *Schedule) removeLeft() error {
+	left, err := filepath.Glob(filepath.Join(escapeGlob(s.Folder), durable.TempPrefix+"*"))
+	errs := []error{err}
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && s.Now().Sub(info.ModTime()) > deadAfter {
+			errs = append(errs, os.Remove(path))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("delete what an earlier backup left behind: %w", err)
+	}
+	return nil
+}
+
+// prune deletes older backups than those that are kept. The new one stays, and so do those from the future, which a wrong clock has made.
 func (s *Schedule) prune(newest string) error {
 	list, err := s.list()
 	if err != nil {
 		return err
 	}
+	list = slices.DeleteFunc(list, func(n named) bool { return n.at.After(s.Now()) })
 	var errs []error
 	for _, old := range list[min(s.Keep, len(list)):] {
 		if path := filepath.Join(s.Folder, old.name); path != newest {
 			errs = append(errs, os.Remove(path))
 		}
 	}
-	left, err := filepath.Glob(filepath.Join(escapeGlob(s.Folder), durable.TempPrefix+"*"))
-	errs = append(errs, err)
-	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && s.Now().Sub(info.ModTime()) > 24*time.Hour+s.Every {
-			errs = append(errs, os.Remove(path))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("delete older backups: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // A named is a backup in the folder.

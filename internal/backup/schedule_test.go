@@ -104,7 +104,7 @@ func TestScheduledBackups(t *testing.T) {
 func TestFailedScheduledBackups(t *testing.T) {
 	t.Parallel()
 	s, tries := scheduled(t, func(try int) bool { return try > 3 })
-	s.Keep = 1
+	s.Keep = 2
 	synctest.Test(t, func(t *testing.T) {
 		future := Info{Deployment: "demo", At: time.Now().Add(1000 * time.Hour)}.FileName()
 		if err := os.WriteFile(filepath.Join(s.Folder, future), nil, 0o600); err != nil {
@@ -119,7 +119,7 @@ func TestFailedScheduledBackups(t *testing.T) {
 		if *tries != 7 { // after an hour, and then each quarter
 			t.Errorf("got %d tries", *tries)
 		}
-		if diff := cmp.Diff(before, s.in(t)); diff != "" || len(before) != 2 {
+		if diff := cmp.Diff(before, s.in(t)); diff != "" || len(before) != 3 {
 			t.Errorf("in the folder after failures (-before +after):\n%s", diff)
 		}
 	})
@@ -135,15 +135,15 @@ func TestFoldersForBackupsAreRefused(t *testing.T) {
 		"missing":    {func(s *Schedule) error { return os.Remove(s.Folder) }, "does not exist; create it"},
 		"a file": {func(s *Schedule) error {
 			return errors.Join(os.Remove(s.Folder), os.WriteFile(s.Folder, nil, 0o600))
-		}, "is no folder"},
+		}, "is not a folder"},
 		"open to others":     {func(s *Schedule) error { return os.Chmod(s.Folder, 0o750) }, "chmod 0700"},
-		"the data folder":    {func(s *Schedule) error { s.Folder = s.Data; return os.Chmod(s.Data, 0o700) }, "is in the data folder"},
-		"in the data folder": {func(s *Schedule) error { s.Folder = filepath.Join(s.Data, "b"); return os.Mkdir(s.Folder, 0o700) }, "is in the data folder"},
+		"the data folder":    {func(s *Schedule) error { s.Folder = s.Data; return os.Chmod(s.Data, 0o700) }, "is inside the data folder"},
+		"in the data folder": {func(s *Schedule) error { s.Folder = filepath.Join(s.Data, "b"); return os.Mkdir(s.Folder, 0o700) }, "is inside the data folder"},
 		"a link to that": {func(s *Schedule) error {
 			in := filepath.Join(s.Data, "b")
 			s.Folder += "/link"
 			return errors.Join(os.Mkdir(in, 0o700), os.Symlink(in, s.Folder))
-		}, "is in the data folder"},
+		}, "is inside the data folder"},
 		"one with a similar name": {func(s *Schedule) error { s.Folder = s.Data + "..b"; return os.Mkdir(s.Folder, 0o700) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -252,8 +252,14 @@ func (f *Fleet) create(ctx context.Context, in intent, spec AcquireSpec) (vm.Row
 		}
 	}
 	server, err := f.orders.placeOrder(ctx, row, want, spec)
+	isUnknown := false
+	if err == nil {
+		if isUnknown, err = f.starts.isUnknown(ctx, row, server); err != nil {
+			return row, err
+		}
+	}
 	switch {
-	case err == nil && predates(row, server):
+	case isUnknown:
 		return f.starts.giveUpUnknown(ctx, row, server)
 	case err == nil:
 		return f.starts.storeCreated(ctx, row, server)

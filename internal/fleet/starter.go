@@ -72,6 +72,16 @@ func predates(row vm.Row, server VM) bool {
 	return row.Rebuilds == "" && !server.CreatedAt.IsZero() && server.CreatedAt.Before(row.Intended.Add(-orderedWithin))
 }
 
+// isUnknown reports whether a VM that predates its row is one of which a store that was restored from a backup knows nothing. In any other
+// store the VM is errand's, and its clock was wrong.
+func (s *starter) isUnknown(ctx context.Context, row vm.Row, server VM) (bool, error) {
+	if !predates(row, server) {
+		return false, nil
+	}
+	first, err := s.rows.FirstGen(ctx)
+	return first > 1, err
+}
+
 // giveUpUnknown ends a row whose name another errand has used, without deleting its VM, which may have work.
 func (s *starter) giveUpUnknown(ctx context.Context, row vm.Row, server VM) (vm.Row, error) {
 	cause := fmt.Sprintf("a VM of this name was created at %s, before errand ordered it", server.CreatedAt.UTC().Format(time.RFC3339))
@@ -230,8 +240,10 @@ func (s *starter) advance(ctx context.Context, row vm.Row, server VM, there bool
 			_, err := s.giveUp(ctx, row, ReasonCreateFailed, errors.New(why))
 			return err
 		}
-		if predates(row, server) {
-			_, err := s.giveUpUnknown(ctx, row, server)
+		if unknown, err := s.isUnknown(ctx, row, server); err != nil || unknown {
+			if err == nil {
+				_, err = s.giveUpUnknown(ctx, row, server)
+			}
 			return err
 		}
 		_, err := s.storeCreated(ctx, row, server)

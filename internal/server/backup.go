@@ -64,7 +64,8 @@ func backupSchedule(cfg config.Config, opts Options) *backup.Schedule {
 	}
 }
 
-// makeBackups refuses a folder for backups that cannot be used.
+// makeBackups refuses a folder for backups that can never be used. One that cannot be used at present, because its disk is missing for
+// example, is no reason to stop everything else: backups are tried again.
 func (s *Server) makeBackups(context.Context) error {
 	if s.backups = backupSchedule(s.cfg, s.opts); s.backups == nil {
 		return nil
@@ -76,8 +77,12 @@ func (s *Server) makeBackups(context.Context) error {
 		}
 		return errors.Join(c.WriteTo(ctx, w), c.Close())
 	}
-	if err := s.backups.Check(); err != nil {
+	err := s.backups.Check()
+	if errors.Is(err, backup.ErrInside) {
 		return fmt.Errorf("backup.folder: %w", err)
+	}
+	if err != nil {
+		s.opts.Log.Error().Err(err).Msg("backups cannot be made into backup.folder")
 	}
 	return nil
 }

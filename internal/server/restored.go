@@ -100,7 +100,7 @@ func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
 	}
 	within, cancel := context.WithTimeout(forge.WithPurpose(ctx, forge.ForSweep), s.opts.Timing.CatchUp)
 	defer cancel()
-	for {
+	for wait := s.opts.Timing.CatchUp / 60; ; wait = min(2*wait, s.opts.Timing.CatchUp/5) {
 		err := errors.Join(steps.fetch(within), steps.apply(within), steps.compare(within), steps.apply(within), steps.poll(within))
 		if ctx.Err() != nil {
 			return nil
@@ -109,7 +109,7 @@ func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
 			break
 		}
 		s.opts.Log.Warn().Err(err).Msg("failed to read from GitHub what happened since the backup; retrying")
-		if clock.Sleep(within, s.opts.Timing.CatchUp/60) != nil {
+		if clock.Sleep(within, wait) != nil {
 			s.opts.Log.Error().Err(err).Msg("GitHub cannot be read; the restored errand begins to work without it, and some of its tasks may be out of date")
 			break
 		}

@@ -190,7 +190,9 @@ func TestNewReportsProblems(t *testing.T) {
 			p.write("data/client_key", "x")
 		}, []string{"client key", "client_key"}},
 		"the data is a file":    {"127.0.0.1:0", "", func(p *place) { p.write("data", "x") }, []string{"data folder"}},
-		"no folder for backups": {"127.0.0.1:0", "backup: {folder: /does/not/exist}", nil, []string{"backup.folder", "does not exist; create it"}},
+		"backups with the data": {"127.0.0.1:0", "backup: {folder: FOLDER}", func(p *place) {
+			check(p.t, os.MkdirAll(filepath.Join(p.dir, "data", "backups"), 0o700))
+		}, []string{"backup.folder", "is inside the data folder"}},
 		"the store is no store": {"127.0.0.1:0", "", func(p *place) {
 			check(p.t, os.Mkdir(filepath.Join(p.dir, "data"), 0o700))
 			p.write("data/errand.db", strings.Repeat("x", 70000))
@@ -202,7 +204,7 @@ func TestNewReportsProblems(t *testing.T) {
 			if c.bend != nil {
 				c.bend(p)
 			}
-			cfg := p.config(c.listen, c.more)
+			cfg := p.config(c.listen, strings.ReplaceAll(c.more, "FOLDER", filepath.Join(p.dir, "data", "backups")))
 			if strings.Contains(name, "pages") {
 				cfg.Admin.Listen = taken.Addr().String()
 			}

@@ -36,7 +36,7 @@ func longDiscussion(t *testing.T) *sweepWorld {
 func (l *sweepWorld) stored() (guids []string) {
 	l.t.Helper()
 	for range 2 {
-		check(l.t, l.sweeper.SweepState(l.t.Context()))
+		checkSwept(l.t, l.sweeper.SweepState(l.t.Context()))
 	}
 	list, err := l.PendingDeliveries(l.t.Context(), 10)
 	check(l.t, err)

@@ -118,7 +118,7 @@ func (l *sweepWorld) sweepAt(now *time.Time, after time.Duration) {
 	l.t.Helper()
 	*now = now.Add(after)
 	l.ahead.Add(int64(after))
-	check(l.t, l.sweeper.SweepState(l.t.Context()))
+	checkSwept(l.t, l.sweeper.SweepState(l.t.Context()))
 }
 
 func (l *sweepWorld) guids() (list []string) {

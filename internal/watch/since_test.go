@@ -101,7 +101,7 @@ func TestOldTriggersAreListed(t *testing.T) {
 		"the App was removed meanwhile": {
 			after: func(l *sweepWorld) {
 				l.sim.Uninstall("acme")
-				check(l.t, l.sweeper.SweepState(l.t.Context()))
+				checkSwept(l.t, l.sweeper.SweepState(l.t.Context()))
 				label(l)
 				check(l.t, errOf(l.sim.Install(full)))
 				l.passes(time.Minute)
@@ -162,7 +162,7 @@ func TestSweepContinuesWithoutStoredTimes(t *testing.T) {
 	refusing := &refusingStore{l.storeWorld, 1}
 	l.restart(func(c *watch.SweeperConfig) { c.Store = refusing })
 	for range 2 {
-		check(t, l.sweeper.SweepState(t.Context()))
+		checkSwept(t, l.sweeper.SweepState(t.Context()))
 		if got := l.unstarted(); len(got) != 1 {
 			t.Fatalf("listed %q", got)
 		}
@@ -185,7 +185,7 @@ func TestRepositoriesOfLaterInstallations(t *testing.T) {
 	t.Parallel()
 	l := newSweepWorld(t)
 	l.restart()
-	check(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
 	r, err := l.sim.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "zebra", NotInstalled: true, Files: map[string]string{"README.md": "# zebra\n"}, Collaborators: map[string]simgithub.Role{"ada": simgithub.RoleAdmin}})
 	check(t, err)
 	for range 2 {
@@ -211,13 +211,13 @@ func TestManyOldTriggersAreCheap(t *testing.T) {
 	}
 	l.passes(time.Minute)
 	l.restart()
-	check(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
 	if n := l.eventReads(); n != 0 {
 		t.Errorf("the first sweep: got %d reads of events, want none", n)
 	}
 	check(t, errOf(l.ada.Comment(full, 3, "Hm.")))
 	for range 3 {
-		check(t, l.sweeper.SweepState(t.Context()))
+		checkSwept(t, l.sweeper.SweepState(t.Context()))
 	}
 	if n := l.eventReads(); n != 1 {
 		t.Errorf("after a comment: got %d reads of events, want 1", n)
@@ -234,9 +234,9 @@ func TestUnreadableIssuesStayListed(t *testing.T) {
 	l.issue(func(i *simgithub.NewIssue) { i.Labels = []string{"errand"} })
 	l.passes(time.Minute)
 	l.restart()
-	check(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
 	check(t, l.sim.Fault(simgithub.Fault{Path: "^/repos/acme/slug/issues$", Status: 410}))
-	check(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
 	if got := l.unstarted(); len(got) != 1 {
 		t.Errorf("listed %v, want the issue", got)
 	}
@@ -269,7 +269,7 @@ func TestLostMentionsAreFound(t *testing.T) {
 		"before errand's start":  {before: []func(l *sweepWorld){open("bob", "@errand")}},
 		"edited after the start": {before: []func(l *sweepWorld){open("bob", "@errand")}, after: []func(l *sweepWorld){edit("bob", "@errand plan")}},
 		"before a restart": {after: []func(l *sweepWorld){
-			func(l *sweepWorld) { check(l.t, l.sweeper.SweepState(l.t.Context())) }, open("bob", "@errand"), func(l *sweepWorld) { l.passes(time.Hour); l.restart() },
+			func(l *sweepWorld) { checkSwept(l.t, l.sweeper.SweepState(l.t.Context())) }, open("bob", "@errand"), func(l *sweepWorld) { l.passes(time.Hour); l.restart() },
 		}, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -284,7 +284,7 @@ func TestLostMentionsAreFound(t *testing.T) {
 				f(l)
 			}
 			for range 2 {
-				check(t, l.sweeper.SweepState(t.Context()))
+				checkSwept(t, l.sweeper.SweepState(t.Context()))
 				l.passes(15 * time.Minute)
 			}
 			list, err := l.PendingDeliveries(t.Context(), 10)
@@ -333,7 +333,7 @@ func TestAdopt(t *testing.T) {
 			check(t, c.act(l))
 			l.passes(time.Hour)
 			l.restart()
-			check(t, l.sweeper.SweepState(t.Context()))
+			checkSwept(t, l.sweeper.SweepState(t.Context()))
 			began := len(l.reported(event.KindTriggered))
 			repo, number := full, 1
 			if c.repo != "" {

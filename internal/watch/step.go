@@ -2,6 +2,8 @@ package watch
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/rs/zerolog"
 
@@ -18,8 +20,17 @@ func (p *Poller) Poll(ctx context.Context) (young, any bool, err error) { return
 // SweepDeliveries fetches lost webhooks once.
 func (s *Sweeper) SweepDeliveries(ctx context.Context) error { return s.fetchLost(ctx) }
 
-// SweepState compares with GitHub's state once.
-func (s *Sweeper) SweepState(ctx context.Context) error { return s.compareAll(ctx) }
+// ErrIncomplete means that some tasks or repositories could not be compared with GitHub.
+var ErrIncomplete = errors.New("compare tasks and repositories with GitHub")
+
+// SweepState compares with GitHub's state once. Unlike Run, it also returns an error if a single task or repository could not be compared.
+func (s *Sweeper) SweepState(ctx context.Context) error {
+	failed, err := s.compareAll(ctx)
+	if err == nil && failed > 0 {
+		err = fmt.Errorf("%w: %d could not", ErrIncomplete, failed)
+	}
+	return err
+}
 
 // A Following follows one run, one connection at a time. It is for a single goroutine.
 type Following struct {

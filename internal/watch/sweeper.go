@@ -119,7 +119,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		}
 		if s.cfg.Now().Sub(lastState) >= s.cfg.State {
 			lastState = s.cfg.Now()
-			if err := s.compareAll(ctx); err != nil && ctx.Err() == nil {
+			if _, err := s.compareAll(ctx); err != nil && ctx.Err() == nil {
 				s.cfg.Log.Warn().Err(err).Msg("failed to compare with GitHub's state")
 			}
 		}
@@ -129,12 +129,13 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 }
 
-// compareAll compares every task, and every issue that should have one, with GitHub.
-func (s *Sweeper) compareAll(ctx context.Context) error {
+// compareAll compares every task, and every issue that should have one, with GitHub. It logs the errors of single tasks and repositories,
+// and returns their number.
+func (s *Sweeper) compareAll(ctx context.Context) (failed int, err error) {
 	places, complete, unlisted := s.places(ctx)
 	var limits limitedReads
 	open := map[state.TaskKey]bool{}
-	err := s.cfg.Store.EachOpen(ctx, func(l store.Listed) error {
+	err = s.cfg.Store.EachOpen(ctx, func(l store.Listed) error {
 		open[l.Key] = true
 		t, err := l.Load()
 		if err == nil {
@@ -143,29 +144,35 @@ func (s *Sweeper) compareAll(ctx context.Context) error {
 		if err == nil {
 			err = s.compareTask(ctx, t)
 		}
+		if err != nil {
+			failed++
+		}
 		if err != nil && ctx.Err() == nil && !limits.countTask(err) {
 			s.cfg.Log.Warn().Err(err).Str("task", l.Key.String()).Msg("failed to compare a task with GitHub")
 		}
 		return ctx.Err()
 	})
 	if err != nil {
-		return fmt.Errorf("list the open tasks: %w", err)
+		return failed, fmt.Errorf("list the open tasks: %w", err)
 	}
 	maps.DeleteFunc(s.lastRead, func(k state.TaskKey, _ readTimes) bool { return !open[k] })
 	// A restarted task starts without old denials.
 	maps.DeleteFunc(s.unreachableSince, func(k state.TaskKey, _ time.Time) bool { return !open[k] })
 	if err := s.watch(ctx, places, complete); err != nil {
-		return err
+		return failed, err
 	}
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
 		err := errors.Join(s.reportLostTriggers(ctx, p), s.storeLostMentions(ctx, p))
+		if err != nil {
+			failed++
+		}
 		// An error does not affect other repositories.
 		if err != nil && ctx.Err() == nil && !limits.countRepository(err) {
 			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("failed to look for issues without a task")
 		}
 	}
 	limits.log(&s.cfg.Log)
-	return unlisted
+	return failed, unlisted
 }
 
 // place is a repository's current name and installation.

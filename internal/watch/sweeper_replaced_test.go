@@ -24,12 +24,12 @@ func TestReplacedPullRequestsAreComparedWithGitHub(t *testing.T) {
 	l.happen(event.Event{Task: l.key, By: ada, Permission: state.PermissionWrite, At: time.Now(), Payload: restart})
 	l.happen(event.Event{Task: l.key, Payload: event.PROpened{PR: state.PR{Number: p.Number, State: "open"}}}) // by a job of the life before
 	l.happen(event.Event{Task: l.key, Payload: event.PRReplaced{Number: p.Number, Closed: true}})
-	check(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
 	if list := l.reported(event.KindPRReopened); len(list) != 0 {
 		t.Fatalf("reported %+v about a closed pull request", list)
 	}
 	check(t, l.ada.Reopen(full, p.Number))
-	check(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
 	if list := l.reported(event.KindPRReopened); len(list) != 1 || event.Of[event.PRReopened](list[0]).Number != p.Number {
 		t.Errorf("reported %+v, want the reopening of #%d", list, p.Number)
 	}

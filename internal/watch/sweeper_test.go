@@ -129,7 +129,7 @@ func (l *sweepWorld) begun(via state.TriggerVia) *state.Task {
 // kinds sweeps and lists the reported events.
 func (l *sweepWorld) kinds() (list []string) {
 	l.t.Helper()
-	check(l.t, l.sweeper.SweepState(l.t.Context()))
+	checkSwept(l.t, l.sweeper.SweepState(l.t.Context()))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.events {
@@ -236,8 +236,8 @@ func TestFoundTriggerRequiresPermission(t *testing.T) {
 	l := newSweepWorld(t)
 	i := l.issue()
 	check(t, l.sim.As("bob").Assign(full, 1, "errand-bot"))
-	check(t, l.sweeper.SweepState(t.Context()))
-	check(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
 	events := l.reported(event.KindTriggered)
 	if len(events) != 2 || events[0].ID != events[1].ID || events[0].ID == "" {
 		t.Fatalf("got IDs %v of the same fact, want one", events)
@@ -386,7 +386,7 @@ func TestUnreadableDeliveriesAffectNoOther(t *testing.T) {
 	l.hooks()
 	check(t, l.sim.Fault(simgithub.Fault{Path: "^/repos/acme/slug/", Status: http.StatusGone}))
 	check(t, l.sim.Fault(simgithub.Fault{Path: "^/app/hook/deliveries/[0-9]+$", Status: http.StatusNotFound, Count: 1}))
-	check(t, l.sweeper.SweepState(t.Context()))
+	checkSwept(t, l.sweeper.SweepState(t.Context()))
 	if events := l.reported(event.KindTriggered); len(events) != 1 || events[0].Task.Repo != r.ID {
 		t.Errorf("got %d triggers in the other repository", len(events))
 	}

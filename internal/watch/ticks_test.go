@@ -60,7 +60,7 @@ func TestLostTicksAreReported(t *testing.T) {
 				check(t, l.ada.EditComment(full, plan.Comment, edited))
 			}
 			l.ahead.Store(0)
-			check(t, l.sweeper.SweepState(t.Context()))
+			checkSwept(t, l.sweeper.SweepState(t.Context()))
 			got := l.reported(event.KindCommentEdited)
 			if len(got) != c.want {
 				t.Fatalf("reported %+v, want %d", got, c.want)

@@ -102,16 +102,15 @@ func (s *Store) renumberRun(tx kv.Tx, key state.TaskKey, seq int) error {
 	if err != nil {
 		return err
 	}
-	for i := range q.jobs {
-		j := &q.jobs[i]
-		if j.Kind != state.JobLaunch || j.Run != t.Run.ID || j.Launch != nil {
-			continue
-		}
-		t.SetRunSeq(seq)
-		j.Run, q.changed = t.Run.ID, true
-		return errors.Join(s.putTask(tx, t, t), s.putQueue(tx, q))
+	i := slices.IndexFunc(q.jobs, func(j state.Job) bool { return j.Kind == state.JobLaunch && j.Run == t.Run.ID })
+	if i >= 0 && q.jobs[i].Launch != nil {
+		return nil
 	}
-	return nil
+	t.SetRunSeq(seq)
+	if i >= 0 { // otherwise the run waits, for example for a limit
+		q.jobs[i].Run, q.changed = t.Run.ID, true
+	}
+	return errors.Join(s.putTask(tx, t, t), s.putQueue(tx, q))
 }
 
 // Restored returns when the store was restored from a backup; its times are zero if it was not.

@@ -19,17 +19,20 @@ func TestMoveFindsThePullRequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		act   func(w *workflowtest.World, number int)
 		found state.PRState // empty: a problem
+		never bool          // errand was not restored
 	}{
-		"open": {func(*workflowtest.World, int) {}, state.PROpen},
-		"merged": {func(w *workflowtest.World, number int) {
+		"open": {act: func(*workflowtest.World, int) {}, found: state.PROpen},
+		"merged": {act: func(w *workflowtest.World, number int) {
 			workflowtest.Check(w.T, w.Ada.Merge(workflowtest.RepoName, number, simgithub.Merge{}))
-		}, state.PRMerged},
-		"closed": {func(w *workflowtest.World, number int) {
+		}, found: state.PRMerged},
+		"closed": {act: func(w *workflowtest.World, number int) {
 			workflowtest.Check(w.T, w.Ada.Close(workflowtest.RepoName, number, ""))
-		}, ""},
-		"replaced": {func(w *workflowtest.World, number int) {
+		}},
+		"replaced": {act: func(w *workflowtest.World, number int) {
 			w.Task.Replaced = []state.ReplacedPR{{Number: number}}
-		}, ""},
+		}},
+		"another issue's": {act: func(w *workflowtest.World, _ int) { w.Task.Key.Issue += 100 }},
+		"never restored":  {act: func(*workflowtest.World, int) {}, never: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,6 +44,11 @@ func TestMoveFindsThePullRequest(t *testing.T) {
 			w.Collected()
 			w.Committed()
 			c.act(w, number)
+			if c.never {
+				_, err := w.Try(state.JobMove)
+				workflowtest.WantProblem(t, err, "github", true)
+				return
+			}
 			e, err := w.Try(state.JobMove, restored)
 			if c.found == "" {
 				if p := workflowtest.WantProblem(t, err, "github", true); !strings.Contains(p.Reason, "before errand was restored") || strings.Contains(p.Hint, "elete") {
