@@ -88,11 +88,24 @@ func (f initiation) run(ctx context.Context, w world, name string) error {
 	if err != nil {
 		return err
 	}
-	err = f.propose(ctx, w, &initSession{tools: tools, proposer: tools.Proposer(), agents: cfg.Provider, say: w.out}, name)
+	s := &initSession{tools: tools, proposer: tools.Proposer(), agents: cfg.Provider, say: w.out}
+	err = f.propose(ctx, w, s, name)
 	if ctx.Err() != nil {
-		err = errors.New("interrupted; if the pull request had not been opened yet, nothing was changed")
+		err = f.interrupted(err, s.publishing)
 	}
 	return errors.Join(err, tools.Close())
+}
+
+// interrupted adds to the error after a signal what may have happened on GitHub: requests that were under way may have arrived. A
+// signal after the end changes nothing.
+func (f initiation) interrupted(err error, publishing bool) error {
+	switch {
+	case err == nil:
+		return nil
+	case publishing:
+		return errors.Join(fmt.Errorf("interrupted; the branch %s may have been written: run the command again to continue", f.branch), err)
+	}
+	return errors.Join(errors.New("interrupted; nothing was changed on GitHub"), err)
 }
 
 // An initSession is one use of init.
@@ -101,6 +114,8 @@ type initSession struct {
 	proposer *initrepo.Proposer
 	agents   string    // where agents work
 	say      io.Writer // for people
+	// publishing reports that GitHub may have been changed.
+	publishing bool
 }
 
 func (f initiation) propose(ctx context.Context, w world, s *initSession, name string) error {
@@ -121,16 +136,22 @@ func (f initiation) propose(ctx context.Context, w world, s *initSession, name s
 	if err := printFound(s.say, target, report); err != nil {
 		return err
 	}
+	request := initrepo.Request{Target: target, Branch: f.branch, Force: f.force}
+	if !f.dryRun && (f.force || !report.HasSettings) {
+		if err := s.proposer.MayPublish(ctx, request); err != nil { // before the commands take half an hour
+			return err
+		}
+	}
 	tried, where, err := f.try(ctx, s, target, &report)
 	if err != nil {
 		return err
 	}
-	draft, file, err := s.proposer.Draft(target, report, where)
+	request.Draft, request.File, err = s.proposer.Draft(target, report, where)
 	if err != nil {
 		return err
 	}
-	result := initResult{Repository: target.FullName(), Branch: target.DefaultBranch, Commit: target.Commit, Report: report, Tried: tried, File: string(file)}
-	result.PullRequest, result.Missing, err = f.conclude(ctx, w, s, initrepo.Request{Target: target, Draft: draft, File: file, Branch: f.branch, Force: f.force})
+	result := initResult{Repository: target.FullName(), Branch: target.DefaultBranch, Commit: target.Commit, Report: report, Tried: tried, File: string(request.File)}
+	result.PullRequest, result.Missing, err = f.conclude(ctx, w, s, request)
 	if err != nil || !f.asJSON {
 		return err
 	}
@@ -187,6 +208,7 @@ func (f initiation) conclude(ctx context.Context, w world, s *initSession, q ini
 			return nil, nil, err
 		}
 	}
+	s.publishing = true
 	got, err := s.proposer.Publish(ctx, q)
 	if err != nil {
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -165,12 +166,13 @@ func TestInitKeepsOnePullRequest(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t, build(t))
 	c.seedFiles("app", map[string]string{"go.mod": "module example.org/app\n", "commitlint.config.js": ""})
-	run := func(code int, want string, args ...string) {
+	run := func(code int, want string, args ...string) (out string) {
 		t.Helper()
 		got, out, errs := c.initiate("app", append(args, "--yes", "--no-play")...)
 		if got != code || !strings.Contains(out+errs, want) {
 			t.Fatalf("exit code %d, want %d and %q:\n%s\n%s", got, code, want, out, errs)
 		}
+		return out
 	}
 	file := func() string {
 		t.Helper()
@@ -199,7 +201,9 @@ func TestInitKeepsOnePullRequest(t *testing.T) {
 		t.Fatalf("the file is old:\n%s", file())
 	}
 	c.push("app", "errand/init", "Our own tests", map[string]string{".errand.yml": "check: [mine]\n"})
-	run(1, "people have changed the branch errand/init")
+	if out := run(1, "people have changed the branch errand/init"); strings.Contains(out, "The commands were") || strings.Contains(out, ".errand.yml:") {
+		t.Fatalf("is refused after the commands were tried:\n%s", out)
+	}
 	if file() != "check: [mine]\n" {
 		t.Fatalf("a person's change was lost:\n%s", file())
 	}
@@ -347,6 +351,23 @@ func TestInitInterrupted(t *testing.T) {
 	}
 	if left, processes := leftovers(t), c.supervisors(); len(left)+len(processes) > 0 {
 		t.Errorf("%v and the processes %q remain", left, processes)
+	}
+}
+
+// TestInitSaysWhatAnInterruptionLeft: after a signal, the error says whether GitHub may have been changed, and keeps the reason.
+func TestInitSaysWhatAnInterruptionLeft(t *testing.T) {
+	t.Parallel()
+	f := initiation{branch: "settings"}
+	if err := f.interrupted(nil, true); err != nil {
+		t.Errorf("a signal after the end is the error %v", err)
+	}
+	for publishing, want := range map[bool]string{
+		false: "interrupted; nothing was changed on GitHub\nthe reason",
+		true:  "interrupted; the branch settings may have been written: run the command again to continue\nthe reason",
+	} {
+		if err := f.interrupted(errors.New("the reason"), publishing); err == nil || err.Error() != want {
+			t.Errorf("publishing %v: got %v", publishing, err)
+		}
 	}
 }
 

@@ -53,28 +53,44 @@ func CheckBranch(branch, base string) error {
 	return nil
 }
 
+// A standing is what is on the branch of a request.
+type standing struct {
+	pr   *forge.PR
+	head string // "" if the branch does not exist
+	// message and parent are those of the head.
+	message, parent string
+	// written is the file of the head if the branch has nothing else and the message has its digest, so that nobody changed it.
+	written string
+	// own reports that the message is errand's, too: nobody signed the commit off.
+	own bool
+	// began reports that a commit of errand is among the newest of the branch.
+	began bool
+}
+
+// MayPublish returns why Publish would refuse a request, as far as that does not depend on its file. It changes nothing.
+func (p *Proposer) MayPublish(ctx context.Context, q Request) error {
+	s, err := p.look(ctx, q)
+	if err != nil || s.written != "" {
+		return err
+	}
+	return s.refusal(q)
+}
+
 // Publish puts the file on the request's branch and opens a pull request, or updates the open one. It may be repeated after any
 // failure.
 func (p *Proposer) Publish(ctx context.Context, q Request) (Published, error) {
 	r := q.Target.Repo
-	pr, err := p.GitHub.PRByHead(ctx, r, q.Branch)
+	s, err := p.look(ctx, q)
 	if err != nil {
-		return Published{}, explained("look for a pull request", err)
+		return Published{}, err
 	}
-	if pr != nil && !pr.Open && !pr.Merged && !q.Force {
-		return Published{}, fmt.Errorf("pull request #%d from %s was closed without a merge, so none is opened: %s\nReopen it and run this again, or use --force for a new one", pr.Number, q.Branch, pr.URL)
-	}
-	head, err := p.GitHub.Head(ctx, r, q.Branch)
-	if err != nil && !errors.Is(err, forge.ErrNotFound) {
-		return Published{}, explained("read the branch "+q.Branch, err)
-	}
-	updated, err := p.write(ctx, q, head)
+	updated, err := p.write(ctx, q, s)
 	if err != nil {
 		return Published{}, err
 	}
 	title, body := q.title(), p.body(q)
-	if pr != nil && pr.Open {
-		got, err := p.GitHub.EditPR(ctx, r, pr.Number, title, body)
+	if s.pr != nil && s.pr.Open {
+		got, err := p.GitHub.EditPR(ctx, r, s.pr.Number, title, body)
 		if err != nil {
 			return Published{}, explained("update the pull request", err)
 		}
@@ -88,54 +104,97 @@ func (p *Proposer) Publish(ctx context.Context, q Request) (Published, error) {
 }
 
 // write puts the file on the branch, on top of the examined commit, unless it is there already.
-func (p *Proposer) write(ctx context.Context, q Request, head string) (updated bool, err error) {
+func (p *Proposer) write(ctx context.Context, q Request, s standing) (updated bool, err error) {
 	r, message := q.Target.Repo, q.message()
-	if head != "" {
-		own, isCurrent, err := p.isOwn(ctx, q, head, message)
-		switch {
-		case err != nil:
-			return false, err
-		case isCurrent:
-			return false, nil
-		case !own && !q.Force:
-			return false, fmt.Errorf("people have changed the branch %s of %s, so it was left as it is: merge it, or use --force to replace their changes", q.Branch, r.FullName())
-		}
+	switch same := s.written != "" && s.written == string(q.File); {
+	case same && !s.own: // a person's sign-off
+		return false, nil
+	case same && sameText(s.message, message) && s.parent == q.Target.Commit:
+		return false, nil
+	}
+	if err := s.refusal(q); err != nil {
+		return false, err
 	}
 	commit, err := p.GitHub.CommitFile(ctx, r, forge.FileCommit{Onto: q.Target.Commit, Path: scan.SettingsFile, Content: string(q.File), Message: message})
 	if err != nil {
 		return false, explained("commit the file", err)
 	}
-	if err := p.GitHub.MoveBranch(ctx, r, q.Branch, head, commit); err != nil {
+	if err := p.GitHub.MoveBranch(ctx, r, q.Branch, s.head, commit); err != nil {
 		return false, explained("write the branch "+q.Branch, err)
 	}
 	return true, nil
 }
 
-// isOwn reports whether a branch has nothing but one commit of errand with the file as errand wrote it, and whether that is the
-// commit to be made.
-func (p *Proposer) isOwn(ctx context.Context, q Request, head, message string) (own, isCurrent bool, err error) {
-	r := q.Target.Repo
-	diff, err := p.GitHub.ChangedSince(ctx, r, q.Target.Commit, head)
-	if err != nil {
-		return false, false, explained("compare the branch "+q.Branch, err)
+// refusal returns an error if the branch may not be replaced.
+func (s standing) refusal(q Request) error {
+	switch {
+	case s.head == "" || s.own:
+		return nil
+	case !s.began && q.Branch != DefaultBranch:
+		return fmt.Errorf("the branch %s of %s is not errand's, so it was left as it is, also with --force: name one that does not exist, or leave out --branch", q.Branch, q.Target.FullName())
+	case !q.Force:
+		return fmt.Errorf("people have changed the branch %s of %s, so it was left as it is: merge it, or use --force to replace their changes", q.Branch, q.Target.FullName())
 	}
-	if diff.AheadBy == 0 {
-		return true, false, nil
+	return nil
+}
+
+// look reads what is on the branch. It returns an error if people closed its pull request, unless that is to be overridden.
+func (p *Proposer) look(ctx context.Context, q Request) (s standing, err error) {
+	r := q.Target.Repo
+	if s.pr, err = p.GitHub.PRByHead(ctx, r, q.Branch); err != nil {
+		return s, explained("look for a pull request", err)
+	}
+	if pr := s.pr; pr != nil && !pr.Open && !pr.Merged && !q.Force {
+		return s, fmt.Errorf("pull request #%d from %s was closed without a merge, so none is opened: %s\nReopen it and run this again, or use --force for a new one", pr.Number, q.Branch, pr.URL)
+	}
+	s.head, err = p.GitHub.Head(ctx, r, q.Branch)
+	switch {
+	case errors.Is(err, forge.ErrNotFound):
+		s.head = ""
+		return s, nil
+	case err != nil:
+		return s, explained("read the branch "+q.Branch, err)
+	}
+	diff, err := p.GitHub.ChangedSince(ctx, r, q.Target.Commit, s.head)
+	if err != nil {
+		return s, explained("compare the branch "+q.Branch, err)
+	}
+	if s.message, s.parent, err = p.GitHub.CommitMessage(ctx, r, s.head); err != nil {
+		return s, explained("read the branch "+q.Branch, err)
+	}
+	if s.began, err = p.began(ctx, q, s, diff.AheadBy); err != nil {
+		return s, explained("read the branch "+q.Branch, err)
 	}
 	other := func(f forge.ChangedFile) bool { return f.Path != scan.SettingsFile }
-	if diff.AheadBy > 1 || len(diff.Files) == 0 || slices.ContainsFunc(diff.Files, other) {
-		return false, false, nil
+	if diff.AheadBy > 1 || slices.ContainsFunc(diff.Files, other) {
+		return s, nil
 	}
-	had, parent, err := p.GitHub.CommitMessage(ctx, r, head)
+	files, err := p.GitHub.CommitFiles(ctx, r, s.head, []string{scan.SettingsFile})
 	if err != nil {
-		return false, false, explained("read the branch "+q.Branch, err)
+		return s, explained("read the branch "+q.Branch, err)
 	}
-	files, err := p.GitHub.CommitFiles(ctx, r, head, []string{scan.SettingsFile})
-	if err != nil {
-		return false, false, explained("read the branch "+q.Branch, err)
+	if file := files[scan.SettingsFile]; strings.Contains(s.message, trailer+digest([]byte(file))) {
+		s.written, s.own = file, isMessage(s.message, []byte(file))
 	}
-	own = strings.Contains(had, trailer+digest([]byte(files[scan.SettingsFile])))
-	return own, own && strings.TrimSpace(had) == strings.TrimSpace(message) && parent == q.Target.Commit, nil
+	return s, nil
+}
+
+// maxCommits is the number of commits of a branch that are read.
+const maxCommits = 20
+
+// began reports whether one of the commits that only the branch has is errand's, or else its head.
+func (p *Proposer) began(ctx context.Context, q Request, s standing, ahead int) (bool, error) {
+	message, parent := s.message, s.parent
+	for i := 1; !strings.Contains(message, "\n"+trailer); i++ {
+		if i >= min(ahead, maxCommits) || parent == "" {
+			return false, nil
+		}
+		var err error
+		if message, parent, err = p.GitHub.CommitMessage(ctx, q.Target.Repo, parent); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 func digest(file []byte) string {
@@ -145,11 +204,15 @@ func digest(file []byte) string {
 
 // title returns the title of the pull request, which is also the subject of the commit.
 func (q Request) title() string {
+	return titleOf(q.Draft.HasSettings, q.hasRule("Conventional Commits"))
+}
+
+func titleOf(replaces, conventional bool) string {
 	verb := "add"
-	if q.Draft.HasSettings {
+	if replaces {
 		verb = "replace"
 	}
-	if q.hasRule("Conventional Commits") {
+	if conventional {
 		return "chore: " + verb + " settings for errand"
 	}
 	return strings.ToUpper(verb[:1]) + verb[1:] + " settings for errand"
@@ -159,6 +222,22 @@ func (q Request) hasRule(words string) bool {
 	return slices.ContainsFunc(q.Draft.Rules, func(f scan.Fact) bool { return strings.Contains(f.Name, words) })
 }
 
-func (q Request) message() string {
-	return q.title() + "\n\nProposed by `errand init` from the files of this repository.\n\n" + trailer + digest(q.File) + "\n"
+func (q Request) message() string { return messageOf(q.title(), q.File) }
+
+func messageOf(title string, file []byte) string {
+	return title + "\n\nProposed by `errand init` from the files of this repository.\n\n" + trailer + digest(file) + "\n"
 }
+
+// isMessage reports whether a commit's message is the one that errand writes for a file, and nothing more.
+func isMessage(had string, file []byte) bool {
+	for _, replaces := range []bool{false, true} {
+		for _, conventional := range []bool{false, true} {
+			if sameText(had, messageOf(titleOf(replaces, conventional), file)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func sameText(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
