@@ -74,14 +74,14 @@ func choose(all []proposal, ci []ciCommand) (setup, check []Command) {
 		}
 	}
 	tested := map[string]bool{}
+	for _, p := range ofKind(kindTest, all, ci) {
+		tested[p.language] = true
+	}
 	var rest []Command
-	for _, k := range []kind{kindLint, kindTest, kindBuild} {
+	for _, k := range []kind{kindLint, kindBuild, kindTest} { // tests may need what a build makes
 		for _, p := range ofKind(k, all, ci) {
-			if k == kindBuild && (tested[p.language] || tested[""] || p.language == "" && len(tested) > 0) && !inCI(p, ci) {
-				continue // the tests build it
-			}
-			if k == kindTest {
-				tested[p.language] = true
+			if k == kindBuild && !inCI(p, ci) && testsBuild(p.language, tested) {
+				continue
 			}
 			rest = add(rest, withCI(p, ci))
 		}
@@ -90,6 +90,17 @@ func choose(all []proposal, ci []ciCommand) (setup, check []Command) {
 		return setup, nil
 	}
 	return setup, append(check, rest...)
+}
+
+// testsBuild reports whether the tests of a language, or of the whole project, also build it.
+func testsBuild(language string, tested map[string]bool) bool {
+	switch language {
+	case "":
+		return len(tested) > 0
+	case "JavaScript", "Python", "Ruby", "PHP": // the build is a script of its own
+		return false
+	}
+	return tested[language] || tested[""]
 }
 
 // ofKind returns the proposals of a kind: of each language those of CI, or else the best.

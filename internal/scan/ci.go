@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -61,12 +62,17 @@ func (x *index) ciCommands() (list []ciCommand) {
 			if job.Key == nil {
 				continue
 			}
-			dir := scalar(child(job.Value, "defaults", "run", "working-directory"))
+			if strings.HasPrefix(scalar(child(job.Value, "runs-on")), "windows") {
+				continue
+			}
 			for _, step := range elements(child(job.Value, "steps")) {
-				at := stepAt{file: p, job: scalar(job.Key), dir: dir}
-				if own := scalar(child(step, "working-directory")); own != "" {
-					at.dir = own
+				if !isPlainStep(step) {
+					continue
 				}
+				at := stepAt{file: p, job: scalar(job.Key), dir: cmp.Or(
+					scalar(child(step, "working-directory")), scalar(child(job.Value, "defaults", "run", "working-directory")),
+					scalar(child(root, "defaults", "run", "working-directory")),
+				)}
 				for _, c := range x.stepCommands(scalar(child(step, "run")), at) {
 					same := func(other ciCommand) bool { return other.run == c.run }
 					if len(list) < maxCICounts && !slices.ContainsFunc(list, same) {
@@ -79,13 +85,24 @@ func (x *index) ciCommands() (list []ciCommand) {
 	return list
 }
 
-// startsForChanges reports whether a workflow runs for pushes or pull requests.
+// isPlainStep reports whether a step runs in a usual shell, without secrets or other expressions in its variables.
+func isPlainStep(step ast.Node) bool {
+	if shell := scalar(child(step, "shell")); shell != "" && shell != "bash" && shell != "sh" {
+		return false
+	}
+	return !slices.ContainsFunc(pairs(child(step, "env")), func(p *ast.MappingValueNode) bool { return strings.Contains(scalar(p.Value), "${{") })
+}
+
+// startsForChanges reports whether a workflow runs for pushes to branches or for pull requests.
 func startsForChanges(on ast.Node) bool {
 	names := append(keysOf(on), scalar(on))
 	for _, e := range elements(on) {
 		names = append(names, scalar(e))
 	}
-	return slices.ContainsFunc(names, func(n string) bool { return n == "push" || n == "pull_request" || n == "merge_group" })
+	push := keysOf(child(on, "push"))
+	tags := slices.Contains(push, "tags") || slices.Contains(push, "tags-ignore")
+	onlyTags := tags && !slices.Contains(push, "branches") && !slices.Contains(push, "branches-ignore")
+	return slices.ContainsFunc(names, func(n string) bool { return n == "push" && !onlyTags || n == "pull_request" || n == "merge_group" })
 }
 
 // A stepAt is the place of a step.
@@ -96,17 +113,17 @@ func (x *index) stepCommands(text string, where stepAt) (list []ciCommand) {
 	if text == "" || len(text) > maxScript || strings.Contains(text, "${{") {
 		return nil
 	}
-	dir := path.Clean(where.dir)
-	if where.dir == "" {
-		dir = "."
-	}
+	dir := path.Clean(where.dir) // "." if there is none
 	for _, words := range plainCommands(text) {
-		if words[0] == "cd" && len(words) == 2 {
+		if dir != "." && !plainDir.MatchString(dir) {
+			return nil
+		}
+		if words[0] == "cd" {
 			dir = path.Join(dir, words[1])
 			continue
 		}
 		language, k, ok := classify(words)
-		if !ok || dir != "." && !plainDir.MatchString(dir) {
+		if !ok {
 			continue
 		}
 		list = append(list, ciCommand{
@@ -117,8 +134,12 @@ func (x *index) stepCommands(text string, where stepAt) (list []ciCommand) {
 	return list
 }
 
-// rewritten returns the command line, with the environment of Python in which its programs are installed.
+// rewritten returns the command line, with the environment of Python in which its programs are installed, and so that .NET restores and
+// builds what is missing.
 func (x *index) rewritten(language, dir string, words []string) string {
+	if language == "C#" { // a step before may have restored and built in a way that is not taken over
+		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--no-restore" || w == "--no-build" })
+	}
 	line := strings.Join(words, " ")
 	if language != "Python" || words[0] != "pytest" && words[0] != "python" && words[0] != "python3" {
 		return line
@@ -134,7 +155,8 @@ func (x *index) rewritten(language, dir string, words []string) string {
 	return strings.TrimSuffix(r.prefix, "python -m ") + "python -m " + module
 }
 
-// plainCommands returns the words of the commands of a script that are plain, in their order. A script that cannot be read has none.
+// plainCommands returns the words of the commands of a script that are plain, in their order. A script that cannot be read, or that
+// changes to a folder that is not certain, has none.
 func plainCommands(text string) (list [][]string) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -160,7 +182,35 @@ func plainCommands(text string) (list [][]string) {
 	for _, s := range file.Stmts {
 		visit(s, 0)
 	}
+	certain := 0
+	for _, words := range list {
+		if words[0] == "cd" && len(words) == 2 && !strings.HasPrefix(words[1], "/") && !strings.HasPrefix(words[1], "-") {
+			certain++
+		}
+	}
+	if certain != changesOfFolder(file) {
+		return nil
+	}
 	return list
+}
+
+// changesOfFolder counts the commands of a script that change its working directory.
+func changesOfFolder(file *syntax.File) (n int) {
+	syntax.Walk(file, func(node syntax.Node) bool {
+		switch c := node.(type) {
+		case *syntax.Subshell, *syntax.CmdSubst:
+			return false
+		case *syntax.CallExpr:
+			for _, a := range c.Args[:min(len(c.Args), 2)] { // also after "command" or "builtin"
+				if slices.Contains([]string{"cd", "pushd", "popd"}, a.Lit()) {
+					n++
+					break
+				}
+			}
+		}
+		return true
+	})
+	return n
 }
 
 // plainWords returns the words of a command if all are literal and need no quotes.

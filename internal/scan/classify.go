@@ -8,6 +8,9 @@ import (
 // classify returns the language and purpose of a command of CI, and false for one that is not known, or that is not for checking.
 func classify(words []string) (language string, k kind, ok bool) {
 	name, rest := words[0], words[1:]
+	if publishes(words) || isIdle(words) {
+		return "", 0, false
+	}
 	args := slices.DeleteFunc(slices.Clone(rest), func(w string) bool { return strings.HasPrefix(w, "-") })
 	first := ""
 	if len(args) > 0 {
@@ -25,23 +28,32 @@ func classify(words []string) (language string, k kind, ok bool) {
 			k, ok = scriptKind(first)
 		}
 		return "", k, ok
-	case "pytest", "tox", "nox":
+	case "pytest":
 		return "Python", kindTest, true
+	case "tox", "nox":
+		k, ok = classifySessions(name, rest)
+		return "Python", k, ok
 	case "python", "python3":
 		return "Python", kindTest, len(rest) > 1 && rest[0] == "-m" && (rest[1] == "pytest" || rest[1] == "unittest")
 	case "uv", "poetry", "pdm", "pipenv", "hatch":
-		k, ok = classifyPython(args)
+		k, ok = classifyPython(afterRun(rest))
 		return "Python", k, ok
 	case "cargo":
 		k, ok = map[string]kind{"test": kindTest, "nextest": kindTest, "clippy": kindLint, "fmt": kindLint, "build": kindBuild, "check": kindLint}[first]
-		return "Rust", k, ok && (first != "fmt" || slices.Contains(rest, "--check"))
-	case "mvn", "./mvnw", "gradle", "./gradlew":
-		return "Java", kindTest, slices.ContainsFunc(args, func(w string) bool { return slices.Contains([]string{"test", "verify", "check", "build"}, w) }) && !publishes(args)
+		return "Rust", k, ok && (first != "fmt" || slices.Contains(rest, "--check")) && (first != "nextest" || len(args) > 1 && args[1] == "run")
+	case "mvn", "./mvnw":
+		return "Java", kindTest, slices.ContainsFunc(args, func(w string) bool { return w == "test" || w == "verify" })
+	case "gradle", "./gradlew":
+		tasks, ok := gradleTasks(rest)
+		return "Java", kindTest, ok && slices.ContainsFunc(tasks, func(w string) bool {
+			return slices.Contains([]string{"test", "check", "build"}, w[strings.LastIndex(w, ":")+1:])
+		})
 	case "bundle":
 		k, ok = classifyRuby(args)
+		ok = ok && (args[1] != "rake" || len(rest) == len(args))
 		return "Ruby", k, ok
 	case "bin/rails", "rake":
-		return "Ruby", kindTest, first == "test"
+		return "Ruby", kindTest, first == "test" && len(rest) == len(args)
 	case "composer":
 		if len(args) > 1 && (first == "run" || first == "run-script") {
 			first = args[1]
@@ -75,14 +87,22 @@ func classifyScript(manager string, args []string) (kind, bool) {
 	return 0, false
 }
 
-func classifyPython(args []string) (kind, bool) {
-	if len(args) < 2 || args[0] != "run" {
+// classifyPython returns the purpose of a command that runs in a project's environment.
+func classifyPython(words []string) (kind, bool) {
+	if len(words) == 0 {
 		return 0, false
 	}
-	switch args[1] {
-	case "pytest", "tox", "nox", "test", "tests":
+	switch words[0] {
+	case "pytest":
+		return kindTest, !isIdle(words)
+	case "tox", "nox":
+		return classifySessions(words[0], words[1:])
+	case "test", "tests":
 		return kindTest, true
-	case "ruff", "mypy", "flake8", "pylint", "pyright", "lint":
+	case "ruff":
+		changes := len(words) > 1 && words[1] == "format" && !slices.Contains(words, "--check") && !slices.Contains(words, "--diff")
+		return kindLint, !changes
+	case "mypy", "flake8", "pylint", "pyright", "lint":
 		return kindLint, true
 	}
 	return 0, false
@@ -101,11 +121,4 @@ func classifyRuby(args []string) (kind, bool) {
 		return kindTest, len(args) == 2 || args[2] == "test" || args[2] == "spec"
 	}
 	return 0, false
-}
-
-// publishes reports whether a build also publishes something.
-func publishes(args []string) bool {
-	return slices.ContainsFunc(args, func(w string) bool {
-		return strings.Contains(w, "deploy") || strings.Contains(w, "publish") || strings.Contains(w, "release") || strings.Contains(w, "sonar")
-	})
 }
