@@ -41,6 +41,7 @@ type Found struct {
 	DefaultBranch string
 	Archived      bool
 	Private       bool
+	URL           string // its page
 }
 
 // FindRepo returns a repository, OWNER/NAME, with the App's installation. It returns ErrNotInstalled if the App is not installed there, or if
@@ -67,7 +68,7 @@ func (f *Forge) FindRepo(ctx context.Context, fullName string) (Found, error) {
 	}
 	return Found{
 		Repo:          Repo{Installation: in.GetID(), Owner: got.GetOwner().GetLogin(), Name: got.GetName(), ID: got.GetID()},
-		DefaultBranch: got.GetDefaultBranch(), Archived: got.GetArchived(), Private: got.GetPrivate(),
+		DefaultBranch: got.GetDefaultBranch(), Archived: got.GetArchived(), Private: got.GetPrivate(), URL: got.GetHTMLURL(),
 	}, nil
 }
 

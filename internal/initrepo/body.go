@@ -92,7 +92,7 @@ func tried(b *strings.Builder, d scan.Draft) {
 		list []scan.Command
 	}{{"setup", d.Setup}, {"check", d.Check}} {
 		for _, c := range l.list {
-			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", l.key, code(c.Run), code(c.Origin), result(c))
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", l.key, cell(c.Run), cell(c.Origin), result(c))
 		}
 	}
 	b.WriteString("\n")
@@ -106,21 +106,26 @@ func result(c scan.Command) string {
 	case o.Status == scan.Succeeded:
 		return fmt.Sprintf("✅ succeeded in %.0f s", o.Seconds)
 	case o.Status == scan.Failed:
-		return fmt.Sprintf("❌ failed after %.0f s: %s", o.Seconds, code(o.Reason))
+		return fmt.Sprintf("❌ failed after %.0f s: %s", o.Seconds, cell(o.Reason))
 	default:
-		return "not tried: " + code(c.Outcome.Reason)
+		return "not tried: " + cell(c.Outcome.Reason)
 	}
 }
 
 var backticks = regexp.MustCompile("`+")
 
-// code returns a text as a code span that may be in a cell of a table.
+// cell returns a text as a code span in a cell of a table, where a bar ends the cell unless a backslash precedes it. One that has a
+// backslash of its own is replaced, because GitHub could take the two backslashes for one.
+func cell(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(code(text), `\|`, `\¦`), "|", `\|`)
+}
+
+// code returns a text as a code span outside of tables.
 func code(text string) string {
 	text = scan.Clean(text)
 	if runes := []rune(text); len(runes) > maxCode {
 		text = string(runes[:maxCode]) + "…"
 	}
-	text = strings.ReplaceAll(text, "|", `\|`)
 	longest := 0
 	for _, run := range backticks.FindAllString(text, -1) {
 		longest = max(longest, len(run))

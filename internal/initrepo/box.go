@@ -1,11 +1,13 @@
 package initrepo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,8 +32,14 @@ const (
 	endTime     = time.Minute      // for the deletion of the sandbox
 )
 
-// notFound is the exit code of a shell for a program that it does not find or may not execute.
-const notFound = 127
+// Exit codes of a shell for a program that it may not execute, or does not find.
+const (
+	notAllowed = 126
+	notFound   = 127
+)
+
+// lacking matches what shells and make say about a program that they do not find.
+var lacking = regexp.MustCompile(`(?m)([A-Za-z0-9_./+-]+): (?:command )?not found\r?$|^make(?:\[\d+\])?: ([A-Za-z0-9_./+-]+): No such file or directory\r?$`)
 
 // Outputs are cut to their ends.
 const (
@@ -68,14 +76,17 @@ type Box struct {
 	// Elsewhere reports that agents do not work on this host, so that a program which is missing here may exist there.
 	Elsewhere bool
 	Redact    func(text string) string
+	// Warn tells the operator about a sandbox that could not be deleted.
+	Warn func(err error)
 }
 
 // ErrNoBox means that this host cannot run commands of a repository safely.
 var ErrNoBox = errors.New("this host has no sandbox that separates commands from it")
 
 // Try runs the commands of a report on its commit, first those of setup, then those of check, and stores their outcomes. It calls
-// began before each command. Without a sandbox that isolates, it runs nothing and returns ErrNoBox.
-func (b *Box) Try(ctx context.Context, t Target, r *scan.Report, began func(list string, c scan.Command)) (err error) {
+// began before each command. Without a sandbox that isolates, it runs nothing and returns ErrNoBox. After any error, no command has an
+// outcome.
+func (b *Box) Try(ctx context.Context, t Target, r *scan.Report, began func(list string, c scan.Command)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, trialTime, fmt.Errorf("trying the commands took longer than %s", trialTime))
 	defer cancel()
 	d, err := b.Fleet.Describe(ctx)
@@ -92,8 +103,28 @@ func (b *Box) Try(ctx context.Context, t Target, r *scan.Report, began func(list
 	defer func() {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 		defer cancel()
-		err = errors.Join(err, b.Fleet.Release(ending, vm.Name, fleet.ReasonDone))
+		if err := b.Fleet.Release(ending, vm.Name, fleet.ReasonDone); err != nil {
+			b.Warn(fmt.Errorf("delete the sandbox: %w", err))
+		}
 	}()
+	if err := b.tryIn(ctx, vm, t, r, began); err != nil {
+		forget(r)
+		return err
+	}
+	return nil
+}
+
+// forget deletes all outcomes, because some could not be had: a file says either that its commands were tried or that they were not.
+func forget(r *scan.Report) {
+	for _, list := range [][]scan.Command{r.Setup, r.Check} {
+		for i := range list {
+			list[i].Outcome = nil
+		}
+	}
+}
+
+// tryIn runs the commands in a sandbox.
+func (b *Box) tryIn(ctx context.Context, vm fleet.VM, t Target, r *scan.Report, began func(list string, c scan.Command)) (err error) {
 	tr := &trial{Box: b, report: r, began: began, vm: vm.Name, task: taskOf(t, vm)}
 	opener, end := b.Open(tr.task, tr.requested)
 	defer end()
@@ -119,7 +150,7 @@ func (b *Box) Try(ctx context.Context, t Target, r *scan.Report, began func(list
 func taskOf(t Target, vm fleet.VM) *state.Task {
 	task := &state.Task{Key: state.TaskKey{Repo: t.ID}}
 	task.Installation = t.Installation
-	task.Repo = state.Repo{ID: t.ID, Owner: t.Owner, Name: t.Name, DefaultBranch: t.DefaultBranch, Private: t.Private}
+	task.Repo = state.Repo{ID: t.ID, Owner: t.Owner, Name: t.Name, DefaultBranch: t.DefaultBranch, Private: t.Private, URL: t.URL}
 	task.VM = &state.VM{Name: vm.Name, Kind: vm.Kind}
 	task.Branch = state.Branch{Name: DefaultBranch, Base: t.DefaultBranch, BaseSHA: t.Commit}
 	task.Run = &state.Run{ID: vmOwner, Kind: state.RunCheck, State: state.RunActive}
@@ -284,16 +315,19 @@ func (t *trial) outcome(c scan.Command, e ended) *scan.Outcome {
 		return o
 	}
 	o.Status, o.Output = scan.Failed, t.Redact(e.tail)
-	missing := e.code == notFound && slices.ContainsFunc([]string{"not found", "command not found", "Permission denied"}, func(words string) bool {
-		return strings.Contains(e.tail, " "+c.Tool+": "+words)
-	})
-	switch {
+	says := func(code int, words ...string) bool {
+		return e.code == code && slices.ContainsFunc(words, func(w string) bool { return strings.Contains(e.tail, " "+c.Tool+": "+w) })
+	}
+	missing := says(notFound, "not found", "command not found")
+	switch program := lacking.FindStringSubmatch(e.tail); {
 	case e.late:
 		o.Reason = fmt.Sprintf("it took longer than %s; if that is usual, write it as {run: …, timeout: 30m}", commandTime)
-	case missing && t.Elsewhere:
-		o.Status, o.Reason = scan.Untried, c.Tool+" was not found in the sandbox on errand's host; agents work on other VMs"
+	case program != nil && t.Elsewhere:
+		o.Status, o.Reason = scan.Untried, scan.Clean(cmp.Or(program[1:]...))+" was not found in the sandbox on errand's host; agents work on other VMs"
 	case missing:
 		o.Reason = c.Tool + " was not found in the sandbox; agents work in such ones, too: install it on errand's host, or add its folder to local.path"
+	case says(notAllowed, "Permission denied"):
+		o.Reason = c.Tool + " may not be executed in the sandbox: check its permissions"
 	default:
 		o.Reason = fmt.Sprintf("exit code %d", e.code)
 	}

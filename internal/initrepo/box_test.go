@@ -1,6 +1,9 @@
 package initrepo
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/scan"
+	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -28,7 +32,12 @@ func TestOutcome(t *testing.T) {
 		"too late":           {end: ended{code: -1, late: true}, want: scan.Outcome{Status: scan.Failed, Reason: "it took longer than 10m0s; if that is usual, write it as {run: …, timeout: 30m}"}},
 		"missing":            {end: ended{code: 127, tail: "/bin/sh: 1: npm: not found"}, want: scan.Outcome{Status: scan.Failed, Reason: "npm was not found in the sandbox; agents work in such ones, too: install it on errand's host, or add its folder to local.path", Output: "/bin/sh: 1: npm: not found"}},
 		"missing, VMs":       {end: ended{code: 127, tail: "sh: npm: command not found"}, elsewhere: true, want: scan.Outcome{Status: scan.Untried, Reason: "npm was not found in the sandbox on errand's host; agents work on other VMs", Output: "sh: npm: command not found"}},
-		"script's own":       {end: ended{code: 127, tail: "sh: 1: jest: not found"}, elsewhere: true, want: scan.Outcome{Status: scan.Failed, Reason: "exit code 127", Output: "sh: 1: jest: not found"}},
+		"script's own":       {end: ended{code: 127, tail: "sh: 1: jest: not found"}, want: scan.Outcome{Status: scan.Failed, Reason: "exit code 127", Output: "sh: 1: jest: not found"}},
+		"script's own, VMs":  {end: ended{code: 2, tail: "/bin/sh: 1: go: not found\nmake: *** [test] Error 127"}, elsewhere: true, want: scan.Outcome{Status: scan.Untried, Reason: "go was not found in the sandbox on errand's host; agents work on other VMs", Output: "/bin/sh: 1: go: not found\nmake: *** [test] Error 127"}},
+		"make's own, VMs":    {end: ended{code: 2, tail: "make: go: No such file or directory"}, elsewhere: true, want: scan.Outcome{Status: scan.Untried, Reason: "go was not found in the sandbox on errand's host; agents work on other VMs", Output: "make: go: No such file or directory"}},
+		"page, VMs":          {end: ended{code: 1, tail: "got: not found in the list"}, elsewhere: true, want: scan.Outcome{Status: scan.Failed, Reason: "exit code 1", Output: "got: not found in the list"}},
+		"not allowed":        {end: ended{code: 126, tail: "/bin/sh: 1: npm: Permission denied"}, elsewhere: true, want: scan.Outcome{Status: scan.Failed, Reason: "npm may not be executed in the sandbox: check its permissions", Output: "/bin/sh: 1: npm: Permission denied"}},
+		"another's, allowed": {end: ended{code: 126, tail: "/bin/sh: 1: x: Permission denied"}, want: scan.Outcome{Status: scan.Failed, Reason: "exit code 126", Output: "/bin/sh: 1: x: Permission denied"}},
 		"host not reachable": {end: ended{code: 1}, denied: []string{"a is not on the list", "b is not on the list"}, want: scan.Outcome{Status: scan.Failed, Reason: "exit code 1; requests were refused: a is not on the list; b is not on the list"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,26 +62,77 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
+// brokenFleet has sandboxes that cannot be deleted.
+type brokenFleet struct{ isolation fleet.Isolation }
+
+func (f brokenFleet) Describe(context.Context) (fleet.Description, error) {
+	return fleet.Description{Isolation: f.isolation}, nil
+}
+
+func (brokenFleet) Acquire(context.Context, fleet.AcquireSpec) (fleet.VM, error) { return fleetVM, nil }
+
+func (brokenFleet) Release(context.Context, string, fleet.Reason) error {
+	return errors.New("it is stuck")
+}
+
+// brokenTether connects no sandbox.
+type brokenTether struct{ workspace.Tether }
+
+func (brokenTether) Ensure(context.Context, string, state.TaskKey) error {
+	return errors.New("no connection")
+}
+
+// TestTrialWithoutEnd: after an error no command has an outcome, as the file says that none was tried. A sandbox that cannot be
+// deleted is only a warning.
+func TestTrialWithoutEnd(t *testing.T) {
+	t.Parallel()
+	var warned []string
+	b := &Box{
+		Fleet: brokenFleet{fleet.IsolationFull}, Warn: func(err error) { warned = append(warned, err.Error()) },
+		Open: func(*state.Task, func(egress.Request)) (*workspace.Opener, func()) {
+			return &workspace.Opener{Tether: brokenTether{}}, func() {}
+		},
+	}
+	done := &scan.Outcome{Status: scan.Succeeded}
+	r := scan.Report{Setup: []scan.Command{{Outcome: done}}, Check: []scan.Command{{Outcome: done}, {Outcome: done}}}
+	err := b.Try(t.Context(), Target{}, &r, nil)
+	if err == nil || err.Error() != "connect to the sandbox: no connection" || len(warned) != 1 || warned[0] != "delete the sandbox: it is stuck" {
+		t.Errorf("got %v and the warnings %q", err, warned)
+	}
+	for _, c := range slices.Concat(r.Setup, r.Check) {
+		if c.Outcome != nil {
+			t.Errorf("a command has the outcome %+v", c.Outcome)
+		}
+	}
+}
+
 var fleetVM = fleet.VM{Name: "vm", Kind: "bwrap"}
 
-// TestTaskMayNotCallModels: the sandbox is known at the tether as a task whose run is one of checks.
+// TestTaskMayNotCallModels: the sandbox is known at the tether as a task whose run is one of checks, and whose submodules are read there.
 func TestTaskMayNotCallModels(t *testing.T) {
 	t.Parallel()
-	if run := taskOf(Target{}, fleetVM).Run; run.Kind != state.RunCheck || run.VM != fleetVM.Name {
+	target := Target{Found: forge.Found{URL: "https://github.example/acme/app"}}
+	task := taskOf(target, fleetVM)
+	if task.Repo.URL != target.URL {
+		t.Errorf("git does not know the forge: %+v", task.Repo)
+	}
+	if run := task.Run; run.Kind != state.RunCheck || run.VM != fleetVM.Name {
 		t.Errorf("got %+v", run)
 	}
 }
 
-// TestCode: a text of a repository cannot leave its code span or its cell, or add a line.
+// TestCode: a text of a repository cannot leave its code span or its cell, or add a line. A list shows it as it is.
 func TestCode(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		"make test":           "`make test`",
-		"a`b":                 "`` a`b ``",
-		"a``` | @ada\n\n# x":  "```` a``` \\| @ada # x ````",
-		"\x1b[31m<b>\u202ehi": "`[31m<b> hi`",
+	for text, want := range map[string][2]string{
+		"make test":           {"`make test`", "`make test`"},
+		"a || b":              {"`a || b`", "`a \\|\\| b`"},
+		`a \| b`:              {"`a \\| b`", "`a \\¦ b`"},
+		"a`b":                 {"`` a`b ``", "`` a`b ``"},
+		"a``` | @ada\n\n# x":  {"```` a``` | @ada # x ````", "```` a``` \\| @ada # x ````"},
+		"\x1b[31m<b>\u202ehi": {"`[31m<b> hi`", "`[31m<b> hi`"},
 	} {
-		if got := code(text); got != want {
+		if got := [2]string{code(text), cell(text)}; got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}

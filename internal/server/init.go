@@ -85,6 +85,7 @@ func (i *Init) Box(ctx context.Context, agents string) (*initrepo.Box, error) {
 	}
 	return &initrepo.Box{
 		Fleet: s.fleet, Runner: s.control, Env: s.cfg.Agent.Env, Elsewhere: agents != config.ProviderLocal,
+		Warn: func(err error) { s.opts.Log.Warn().Err(err).Msg("something of the trial is left on this host") },
 		Redact: func(text string) string {
 			text, _ = s.redact.Redact(text)
 			return logview.Plain(text)
