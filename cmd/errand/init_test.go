@@ -87,7 +87,7 @@ func TestInitRefuses(t *testing.T) {
 			},
 			args: []string{"--yes"}, code: 1, want: []string{"the App lacks permissions on acme/app: pull_requests: write (granted: read), contents: write (granted: read)", "An owner of acme grants them at http"},
 		},
-		"empty": {
+		"empty": { // the simulated GitHub has no repositories without commits: this is the real one's answer
 			plant: func(c *clinic) {
 				c.fault(simgithub.Fault{Path: "/git/ref/heads/main$", Status: http.StatusConflict, Body: `{"message": "Git Repository is empty."}`})
 			},

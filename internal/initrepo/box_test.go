@@ -3,17 +3,21 @@ package initrepo
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/scan"
+	"github.com/errand-bot/errand/internal/tether"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
 	"github.com/errand-bot/errand/state"
 )
@@ -108,16 +112,35 @@ func TestTrialWithoutEnd(t *testing.T) {
 
 var fleetVM = fleet.VM{Name: "vm", Kind: "bwrap"}
 
-// TestTaskMayNotCallModels: the sandbox is known at the tether as a task whose run is one of checks, and whose submodules are read there.
+// oneTask is a store with one task.
+type oneTask struct{ task *state.Task }
+
+func (o oneTask) Task(context.Context, state.TaskKey) (*state.Task, error) { return o.task, nil }
+
+// TestTaskMayNotCallModels: the tether knows the sandbox and its run, but answers neither calls of models nor of errand's tools.
 func TestTaskMayNotCallModels(t *testing.T) {
 	t.Parallel()
-	target := Target{Found: forge.Found{URL: "https://github.example/acme/app"}}
-	task := taskOf(target, fleetVM)
-	if task.Repo.URL != target.URL {
-		t.Errorf("git does not know the forge: %+v", task.Repo)
+	task := taskOf(Target{}, fleetVM)
+	h := tether.New(tether.Config{Tasks: oneTask{task}, Key: []byte("a secret of the test"), Log: zerolog.Nop(), Callback: func(w http.ResponseWriter, _ *http.Request, _ *state.Task, _ string) {
+		w.WriteHeader(http.StatusOK)
+	}})
+	for path, want := range map[string]int{"/llm/anthropic/v1/messages": 401, "/callback/ask": 401, "/": 404} {
+		r := httptest.NewRequest(http.MethodPost, path, nil)
+		r.Header.Set("Authorization", "Bearer "+h.RunToken(task.Run.ID))
+		rec := httptest.NewRecorder()
+		h.For(tether.Peer{VM: fleetVM.Name, Task: task.Key}).ServeHTTP(rec, r)
+		if rec.Code != want {
+			t.Errorf("%s: got %d %s, want %d", path, rec.Code, rec.Body, want)
+		}
 	}
-	if run := task.Run; run.Kind != state.RunCheck || run.VM != fleetVM.Name {
-		t.Errorf("got %+v", run)
+}
+
+// TestTaskKnowsTheForge: git in the sandbox finds the configured submodules by the address of the repository's page.
+func TestTaskKnowsTheForge(t *testing.T) {
+	t.Parallel()
+	target := Target{Found: forge.Found{URL: "https://github.example/acme/app"}}
+	if got := taskOf(target, fleetVM).Repo; got.URL != target.URL {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -21,13 +21,25 @@ type fakeGitHub struct {
 	diff    forge.Comparison
 	pr      *forge.PR
 	moved   bool
+	headErr error
 }
 
 func (f *fakeGitHub) PRByHead(context.Context, forge.Repo, string) (*forge.PR, error) {
 	return f.pr, nil
 }
 
+func (f *fakeGitHub) FindRepo(context.Context, string) (forge.Found, error) {
+	return forge.Found{Repo: forge.Repo{Owner: "acme", Name: "app"}, DefaultBranch: "main"}, nil
+}
+
+func (f *fakeGitHub) Installation(context.Context, int64) (forge.Installation, error) {
+	return forge.Installation{Permissions: map[string]string{"contents": "write", "pull_requests": "write"}}, nil
+}
+
 func (f *fakeGitHub) Head(context.Context, forge.Repo, string) (string, error) {
+	if f.headErr != nil {
+		return "", f.headErr
+	}
 	if f.head == "" {
 		return "", forge.ErrNotFound
 	}
@@ -151,6 +163,25 @@ func TestClosedPullRequestIsRefusedEarly(t *testing.T) {
 		err := p.MayPublish(t.Context(), Request{Branch: DefaultBranch, Force: force})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("force %v: got %v", force, err)
+		}
+	}
+}
+
+// TestRepositoryWithoutCommits: an empty repository and one without its default branch get a hint, other errors stay errors.
+func TestRepositoryWithoutCommits(t *testing.T) {
+	t.Parallel()
+	const empty = "acme/app has no commits on main yet: push a first commit"
+	for name, row := range map[string]struct {
+		err  error
+		want string
+	}{
+		"empty":             {&forge.Error{Status: 409}, empty},
+		"no default branch": {fmt.Errorf("read: %w", forge.ErrNotFound), empty},
+		"GitHub is down":    {&forge.Error{Status: 502}, "read the default branch"},
+	} {
+		p := &Proposer{GitHub: &fakeGitHub{headErr: row.err}}
+		if _, err := p.Find(t.Context(), "acme/app", false); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
