@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -112,13 +113,20 @@ func (e examination) report(ctx context.Context, w world, cfg config.Config, inv
 	}
 	found := doctor.Finding{
 		Check: "serve", Status: doctor.Failed, Found: err.Error(),
-		Meaning: "Another program uses this address, or errand runs with another version or another admin.token than " + e.path + ".",
+		Meaning: "Another program uses this address, or errand runs with another version, another data folder or another admin.token than " + e.path + ".",
 		Fix:     "Restart errand: `systemctl restart errand`. If another program uses the address, set listen to another one.",
+	}
+	if errors.Is(err, errNotOnFolder) && !filepath.IsAbs(cfg.Data) {
+		found.Meaning = "The path in data is relative, so errand, if it runs in another directory, has another folder. What answers was not given the admin token, and was not asked."
+		found.Fix = "Run this in errand's working directory, or make `data` an absolute path in " + e.path + ". If errand does not run, another program uses the address: set listen to another one."
 	}
 	r, err = e.stopped(ctx, w, cfg)
 	r.Findings = append([]doctor.Finding{found}, r.Findings...)
 	return r, err
 }
+
+// errNotOnFolder means that no errand runs on the data folder.
+var errNotOnFolder = errors.New("no errand runs on the data folder")
 
 // served returns the report of the running errand. If none runs on the data folder, what answers at its address is another program, which must
 // not get the admin token.
@@ -139,7 +147,8 @@ func served(ctx context.Context, cfg config.Config) (r doctor.Report, err error)
 	case errors.Is(err, errNotRunning):
 		return r, err
 	case another:
-		return r, fmt.Errorf("something answers at %s, but no errand runs on the data folder %s", a.address, cfg.Data)
+		data, err := filepath.Abs(cfg.Data)
+		return r, errors.Join(fmt.Errorf("something answers at %s, but %w %s", a.address, errNotOnFolder, data), err)
 	case ctx.Err() != nil:
 		return r, fmt.Errorf("errand at %s did not answer within %s", a.address, answerTimeout)
 	case err != nil:

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -108,6 +110,35 @@ func TestDoctorDistrustsTheAddress(t *testing.T) {
 				t.Errorf("--fix changed another file: %v, %v", info.Mode(), err)
 			}
 		})
+	}
+}
+
+// TestDoctorOfRelativeFolder: where data is relative and another directory than errand's is the working directory, errand is not said to be
+// broken, nor another program to use its address; the folder is named in full, and no token is sent.
+func TestDoctorOfRelativeFolder(t *testing.T) {
+	bin := build(t)
+	c := newClinic(t, bin)
+	serving := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if sent := r.Header.Get("Authorization"); sent != "" {
+			t.Errorf("a program on another folder got %q", sent)
+		}
+	}))
+	t.Cleanup(serving.Close)
+	c.config["listen"], c.config["data"] = strings.TrimPrefix(serving.URL, "http://"), "errand-data"
+	elsewhere := t.TempDir()
+	t.Chdir(elsewhere)
+	for _, plant := range []string{"", "errand-data/errand.db"} { // the store of another errand, which does not run
+		if plant != "" {
+			if err := errors.Join(os.Mkdir("errand-data", 0o700), os.WriteFile(plant, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, r := c.doctor()
+		f := r.Findings[0]
+		if f.Check != "serve" || !strings.Contains(f.Found, filepath.Join(elsewhere, "errand-data")) || !strings.Contains(f.Meaning, "data is relative") ||
+			!strings.HasPrefix(f.Fix, "Run this in errand's working directory, or make `data` an absolute path in "+c.file()) || strings.Contains(f.Fix, "systemctl") {
+			t.Errorf("with %q: got %+v", plant, f)
+		}
 	}
 }
 
