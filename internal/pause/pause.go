@@ -186,11 +186,11 @@ func (k *Keeper) findPaused(ctx context.Context, repo string) (int64, string, er
 }
 
 // findToPause returns the ID and the name of the repository that has a name now. A repository that has lost it to another one is paused
-// by its ID, so its pause is not that of the other. If none has the name, it is that of the repository that was paused under it.
+// by its ID, so its pause is not that of the other. If none has the name, or GitHub does not answer, it is that of the repository
+// that was paused under it.
 func (k *Keeper) findToPause(ctx context.Context, repo string) (int64, string, error) {
 	r, err := k.cfg.Repository(ctx, repo)
-	var refused *RefusedError
-	if errors.As(err, &refused) {
+	if err != nil {
 		if id, name, err := k.findPaused(ctx, repo); err == nil {
 			return id, name, nil
 		}

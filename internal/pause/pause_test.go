@@ -251,6 +251,12 @@ func TestNewRepositoryWithOldName(t *testing.T) {
 	w.cfg.Repository = func(context.Context, string) (state.Repo, error) { return state.Repo{}, &RefusedError{"no access"} }
 	w.pause("acme/shop", "", "was paused already; no agent is working")
 	w.pause("acme/store", "", "error: no access")
+	w.cfg.Repository = func(context.Context, string) (state.Repo, error) { return state.Repo{}, errors.New("502 from GitHub") }
+	w.pause("acme/shop", "longer", "was paused already; the reason was replaced; no agent is working")
+	w.pause("acme/store", "", "error: 502 from GitHub")
+	if list, err := w.List(t.Context()); err != nil || len(list) != 1 || list[0].Reason != "longer" {
+		t.Errorf("got %+v, %v", list, err)
+	}
 }
 
 // TestRunContinuesTasksAfterARestart: if errand died after the pause had ended, the tasks continue when it starts again; and they do
