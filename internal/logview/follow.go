@@ -3,7 +3,6 @@ package logview
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,7 +22,10 @@ const silence = time.Minute
 func (v *view) follow(ctx context.Context) error {
 	for first := true; ; first = false {
 		over := v.over(time.Now()) // what was written until then is printed by this poll
-		if err := errors.Join(v.poll(), v.checkRun()); err != nil {
+		if err := v.poll(); err != nil {
+			return err
+		}
+		if err := v.checkRun(); err != nil && !v.startsNext() {
 			return err
 		}
 		switch {
@@ -38,6 +40,11 @@ func (v *view) follow(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// startsNext reports whether the selected run would be the task's next one, whose transcript may begin at any moment.
+func (v *view) startsNext() bool {
+	return v.q.Run == v.unselected[len(v.unselected)-1].seq+1 && !v.taskEnded()
 }
 
 func (v *view) note(format string, args ...any) error {

@@ -101,13 +101,12 @@ func Show(ctx context.Context, w io.Writer, q Query) error {
 
 // checkRun returns an error that names the runs of the task if the query selects one that is not among them.
 func (v *view) checkRun() error {
-	if len(v.files) > 0 || len(v.runs) == 0 {
+	if len(v.files) > 0 || len(v.unselected) == 0 {
 		return nil
 	}
-	slices.Sort(v.runs)
-	names := make([]string, len(v.runs))
-	for i, n := range v.runs {
-		names[i] = strconv.Itoa(n)
+	names := make([]string, len(v.unselected))
+	for i, f := range v.unselected {
+		names[i] = strconv.Itoa(f.seq)
 	}
 	return fmt.Errorf("%s has no run %d; its runs are: %s", v.q.Task, v.q.Run, strings.Join(names, ", "))
 }
@@ -118,8 +117,9 @@ type view struct {
 	out   io.Writer
 	files map[string]*file // of the task, by path
 	other map[string]bool
-	runs  []int    // the task's runs that the query does not select
-	lives []string // the names of the task's summaries, one for each life; known if files is not empty
+
+	unselected []*file  // the task's runs that the query does not select, by number
+	lives      []string // the names of the task's summaries, one for each life; known if a file of the task is
 }
 
 // file is one run's transcript and the position up to which it was printed.
@@ -195,7 +195,7 @@ func (v *view) poll() error {
 		list = append(list, f)
 	}
 	slices.SortFunc(list, func(a, b *file) int { return cmp.Or(a.head.Started.Compare(b.head.Started), a.seq-b.seq) })
-	v.lives = summariesAmong(entries, list)
+	v.lives = summariesAmong(entries, slices.Concat(v.unselected, list))
 	for _, f := range list {
 		if err := v.show(f); err != nil {
 			return err
@@ -235,7 +235,8 @@ func (v *view) addFile(name string) error {
 		}
 		v.other[path] = true
 		if strings.EqualFold(f.head.Task, v.q.Task) {
-			v.runs = append(v.runs, seq)
+			v.unselected = append(v.unselected, f)
+			slices.SortFunc(v.unselected, func(a, b *file) int { return a.seq - b.seq })
 		}
 		return nil
 	}

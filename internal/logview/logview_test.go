@@ -18,6 +18,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/runlog"
+	"github.com/errand-bot/errand/state"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -149,7 +150,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestNoSuchRun: for a run that a task does not have, its runs are named; nobody waits for it. A task without any run is waited for.
+// TestNoSuchRun: for a run that a task does not have, its runs are named; nobody waits for it, unless it is the next one of a task that goes on.
 func TestNoSuchRun(t *testing.T) {
 	t.Parallel()
 	dir := sample(t)
@@ -161,10 +162,23 @@ func TestNoSuchRun(t *testing.T) {
 			t.Errorf("follow %v: got %v", follow, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := Show(ctx, io.Discard, Query{Dir: dir, Task: "acme/shop#77", Run: 1, Follow: true, Every: time.Millisecond}); err != nil || ctx.Err() == nil {
-		t.Errorf("a task without a run: got %v", err)
+	for _, q := range []Query{{Task: "acme/shop#77", Run: 1}, {Task: "acme/shop#1", Run: 3}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		q.Dir, q.Follow, q.Every = dir, true, time.Millisecond
+		if err := Show(ctx, io.Discard, q); err != nil || ctx.Err() == nil {
+			t.Errorf("run %d of %s, which may begin: got %v", q.Run, q.Task, err)
+		}
+		cancel()
+	}
+	end, err := json.Marshal(state.Summary{Phase: state.PhaseCancelled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "transcripts", "7-1-life-1"+summarySuffix), end, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Show(t.Context(), io.Discard, Query{Dir: dir, Task: "acme/shop#1", Run: 3, Follow: true, Every: time.Millisecond}); err == nil {
+		t.Error("the next run of an ended task is awaited")
 	}
 }
 
