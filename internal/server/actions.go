@@ -26,7 +26,7 @@ func (s *Server) act(ctx context.Context, t *state.Task, by state.Person, order 
 	a.Task = t.Key
 	repo := forge.RepoOf(t)
 	if order.Verb == state.VerbRestart || order.Verb == state.VerbRetry && t.Ended() {
-		refusal, err := s.readAgain(ctx, t, &e)
+		refusal, err := s.readAgain(ctx, t, &e, by)
 		switch {
 		case err != nil:
 			return a, admin.UnchangedError{Err: err}
@@ -36,15 +36,12 @@ func (s *Server) act(ctx context.Context, t *state.Task, by state.Person, order 
 		}
 		repo = forge.Repo{Installation: e.Installation, Owner: e.Repo.Owner, Name: e.Repo.Name, ID: e.Repo.ID}
 	}
-	if by.ID != 0 { // asked last, so that a permission that was just taken back does not count
-		p, err := s.forge.Permission(ctx, repo, by.Login, by.ID)
-		if err != nil {
-			return a, admin.UnchangedError{Err: fmt.Errorf("read your permission: %w", err)}
-		}
-		if !p.CanWrite() {
-			a.Refused, a.Result = true, "commands need write access to the repository"
-			return a, s.store.Audit.Add(ctx, a)
-		}
+	switch refusal, err := s.checkWriter(ctx, repo, by); { // asked last, so that a permission that was just withdrawn does not count
+	case err != nil:
+		return a, admin.UnchangedError{Err: err}
+	case refusal != "":
+		a.Refused, a.Result = true, refusal
+		return a, s.store.Audit.Add(ctx, a)
 	}
 	done, err := s.store.Act(ctx, e, a, judge(order))
 	if err == nil && !done.Refused && (order.Verb == state.VerbRetry || order.Verb == state.VerbRestart) {
@@ -57,10 +54,25 @@ func (s *Server) act(ctx context.Context, t *state.Task, by state.Person, order 
 	return done, err
 }
 
+// checkWriter returns why a person may give no command, or "" for an operator and for a person who has write access now.
+func (s *Server) checkWriter(ctx context.Context, repo forge.Repo, by state.Person) (refusal string, err error) {
+	if by.ID == 0 {
+		return "", nil
+	}
+	p, err := s.forge.Permission(ctx, repo, by.Login, by.ID)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("read your permission: %w", err)
+	case !p.CanWrite():
+		return "commands need write access to the repository", nil
+	}
+	return "", nil
+}
+
 // readAgain completes the event of a command that begins another life of a task: with the repository as it is now, of which webhooks may be
 // lost since the task ended and which sweeps do not compare then, and with whether the issue is closed. It returns why the command is
-// refused, or "".
-func (s *Server) readAgain(ctx context.Context, t *state.Task, e *event.Event) (refusal string, err error) {
+// refused, or ""; a person without write access learns nothing about the issue.
+func (s *Server) readAgain(ctx context.Context, t *state.Task, e *event.Event, by state.Person) (refusal string, err error) {
 	repo, installation, err := s.forge.RepositoryByID(ctx, t.Key.Repo)
 	switch {
 	case errors.Is(err, forge.ErrNotFound), errors.Is(err, forge.ErrNotInstalled):
@@ -71,6 +83,9 @@ func (s *Server) readAgain(ctx context.Context, t *state.Task, e *event.Event) (
 	e.Repo, e.Installation = &repo, installation
 	now := *t
 	now.Repo, now.Installation = repo, installation
+	if refusal, err := s.checkWriter(ctx, forge.RepoOf(&now), by); refusal != "" || err != nil {
+		return refusal, err
+	}
 	i, err := s.forge.Issue(ctx, forge.RepoOf(&now), t.Key.Issue)
 	switch {
 	case errors.Is(err, forge.ErrNotFound):

@@ -46,7 +46,7 @@ func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
 	case path == "/repositories/70":
 		forgetest.Answer(w, http.StatusOK, m{"id": 70, "name": "next", "owner": owner, "private": h.private, "default_branch": "main", "html_url": "https://git.example/octo/next"})
 	case path == "/repos/octo/next/issues/1":
-		h.revoked = h.revoke
+		h.revoked = h.revoked || h.revoke
 		url := "https://git.example/octo/next/issues/1"
 		if h.moved {
 			url = "https://git.example/octo/other/issues/5"
@@ -79,6 +79,7 @@ func TestCommandOnEndedTaskReadsRepositoryAgain(t *testing.T) {
 		"by a writer":                               {by: wes},
 		"write access is taken back meanwhile":      {hub: hub{revoke: true}, by: wes, refused: "commands need write access"},
 		"an operator has no access to take back":    {hub: hub{revoke: true}},
+		"without write access to a moved issue":     {hub: hub{moved: true, revoked: true}, by: wes, refused: "commands need write access"},
 		"the issue was transferred":                 {hub: hub{moved: true}, refused: "the issue was transferred: it is at https://git.example/octo/other/issues/5"},
 		"the App is not installed":                  {hub: hub{gone: true}, by: wes, refused: "errand has no access to the repository"},
 		"GitHub does not answer for the place":      {hub: hub{fails: "/repositories/"}, err: "read the repository"},
