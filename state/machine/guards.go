@@ -192,6 +192,19 @@ func canRetry(c *change) bool {
 // clockSkew is the maximum assumed difference between errand's clock and GitHub's.
 const clockSkew = 2 * time.Minute
 
+// operatorTrigger returns the time of the operator's trigger by GitHub's clock, with which later actions of people are compared: the latest change
+// of the issue when it was read, if that was a moment ago.
+func operatorTrigger(c *change) time.Time {
+	at, earliest, latest := c.e.At, c.e.Now.Add(-clockSkew), c.e.Now.Add(clockSkew)
+	switch {
+	case at.Before(earliest):
+		return earliest
+	case at.After(latest):
+		return latest
+	}
+	return at
+}
+
 // isOutdated reports whether an action that would restart an ended task was done before the end, or before the trigger of
 // the ended life. Its webhook came late; the end is the later action.
 func isOutdated(c *change) bool {

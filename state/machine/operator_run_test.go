@@ -2,6 +2,7 @@ package machine
 
 import (
 	"testing"
+	"time"
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -36,6 +37,36 @@ func TestOperatorBeginsTask(t *testing.T) {
 	l.start()
 	if l.task.Approval != nil || l.task.Phase != state.PhasePreliminaryPlanning {
 		t.Errorf("got approval %+v and phase %s: vouching for the issue's text approves no plan", l.task.Approval, l.task.Phase)
+	}
+}
+
+// A person's action after the operator's order counts although errand's clock is ahead of GitHub's, and one from before the issue was read does not.
+func TestClockOfOperatorRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		updated, canceled time.Duration // after the order, by GitHub's clock and errand's
+		ends              bool
+	}{
+		"errand's clock is a minute ahead":  {updated: -time.Minute, canceled: -40 * time.Second, ends: true},
+		"errand's clock is a minute behind": {updated: time.Minute, canceled: 80 * time.Second, ends: true},
+		"an old issue":                      {updated: -9 * time.Hour, canceled: -40 * time.Second, ends: true},
+		"a comment from before":             {updated: -time.Second, canceled: -30 * time.Second},
+		"from before, and an old issue":     {updated: -9 * time.Hour, canceled: -10 * time.Hour},
+		"GitHub is hours ahead":             {updated: 9 * time.Hour, canceled: time.Hour, ends: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			e := event.OperatorRun(state.Repo{ID: 7, Owner: "o", Name: "r"}, 1, "r1", bug)
+			now := l.now
+			e.At = now.Add(c.updated)
+			l.do(e)
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, At: now.Add(c.canceled),
+				Payload: event.Commented{Comment: &state.Comment{ID: 5, Mention: true}, Orders: []state.Order{{Verb: state.VerbCancel}}}})
+			if l.task.Ended() != c.ends {
+				t.Errorf("got phase %s of a task triggered at %s", l.task.Phase, l.task.Trigger.At)
+			}
+		})
 	}
 }
 

@@ -23,7 +23,7 @@ func beginTask(c *change) {
 	t.Trigger = state.Trigger{By: c.e.By, Via: cmp.Or(c.e.Via, state.TriggerMention), At: c.e.At, Base: c.e.Base()}
 	reason := fmt.Sprintf("%s by @%s", t.Trigger.Via, c.e.By.Login)
 	if c.e.By.IsOperator() {
-		t.Trigger.At, t.Trigger.Operator, reason = c.e.Now, true, "started by the operator"
+		t.Trigger.At, t.Trigger.Operator, reason = operatorTrigger(c), true, "started by the operator"
 	}
 	c.begin(t, reason)
 	c.freeze()
