@@ -35,7 +35,7 @@ const (
 )
 
 func main() {
-	os.Exit(run(context.Background(), world{args: os.Args[1:], in: os.Stdin, terminal: setup.IsTerminal(os.Stdin), out: os.Stdout, err: os.Stderr, env: os.LookupEnv}))
+	os.Exit(run(context.Background(), world{args: os.Args[1:], in: os.Stdin, terminal: setup.IsTerminal(os.Stdin), screen: setup.IsTerminal(os.Stdout), out: os.Stdout, err: os.Stderr, env: os.LookupEnv}))
 }
 
 // world is the program's environment.
@@ -43,6 +43,7 @@ type world struct {
 	args     []string
 	in       io.Reader
 	terminal bool // a person answers at in
+	screen   bool // a person sees out
 	out, err io.Writer
 	env      func(string) (string, bool)
 	bin      string // folder of errand-runner; by default the program's own

@@ -13,10 +13,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/text/width"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state/settings"
@@ -34,13 +37,13 @@ func runCommand(w world) *cobra.Command {
 			"on GitHub, as usual. Further issues of the same repository can be given as N.\n\n" +
 			"Programs use --json, which only shows the issues, and then --yes with the hash of each text that was shown, in the order of the\n" +
 			"issues: no task begins for a text that has changed since. errand has to be running; the command reaches it at admin.listen or\n" +
-			"listen. It is recorded in the audit log: see `errand audit`. The exit code is 1 if any task was not begun.",
+			"listen. Each order is recorded in the audit log: see `errand audit`. The exit code is 1 if any task was not begun.",
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
 			if o.issues, err = namedIssues(args); err != nil {
 				return errUsage{err}
 			}
-			if err := o.check(w.terminal); err != nil {
+			if err := o.check(w.terminal && w.screen); err != nil {
 				return errUsage{err}
 			}
 			cfg, err := config.Load(path, w.env)
@@ -90,7 +93,7 @@ type runOrder struct {
 	yes, asJSON   bool
 }
 
-// check returns why the flags do not fit, or nil.
+// check returns why the flags do not fit, or nil. An operator can only confirm at a terminal that shows the text.
 func (o *runOrder) check(terminal bool) error {
 	switch {
 	case o.yes && len(o.texts) != len(o.issues):
@@ -98,7 +101,7 @@ func (o *runOrder) check(terminal bool) error {
 	case !o.yes && len(o.texts) > 0:
 		return errors.New("--text is for --yes")
 	case !o.yes && !o.asJSON && !terminal:
-		return errors.New("run shows each issue and asks, which needs a terminal; programs use --json, and then --yes with --text")
+		return errors.New("run shows each issue and asks, which needs a terminal for its input and its output; programs use --json, and then --yes with --text")
 	}
 	return nil
 }
@@ -107,8 +110,8 @@ func (o *runOrder) check(terminal bool) error {
 type shownIssue struct {
 	Issue, URL, Author, Title, Body, Text, Plan string
 
-	Comments      []struct{ By, Withheld string }
-	Hidden, Waits []string
+	Comments             []struct{ By, Withheld string }
+	Files, Hidden, Waits []string
 }
 
 // ranIssue is the result for one issue, for programs.
@@ -178,7 +181,13 @@ func confirmAndBegin(ctx context.Context, w world, in *bufio.Reader, cfg config.
 	if err := json.Unmarshal(data, &shown); err != nil {
 		return "", fmt.Errorf("read errand's answer: %w", err)
 	}
-	if _, err := io.WriteString(w.out, shown.page()); err != nil {
+	if _, err := io.WriteString(w.out, shown.page(lineWidth(w.out))); err != nil {
+		return "", err
+	}
+	if err := setup.DiscardTyped(w.in, in); err != nil { // an answer to what was not shown yet
+		return "", err
+	}
+	if _, err := io.WriteString(w.out, "Do you vouch for this title and text, and begin the task? [y/N] "); err != nil {
 		return "", err
 	}
 	line := make(chan string, 1)
@@ -234,20 +243,24 @@ func askAbout(ctx context.Context, cfg config.Config, issue, page string, form u
 	return "", a.unexpected()
 }
 
-// page shows the issue and asks. Each line of the issue's text has a mark, so that no text looks like errand's own.
-func (s *shownIssue) page() string {
+// page shows the issue. Each line of the issue's text, of at most so many columns, has a mark, so that no text looks like errand's own.
+func (s *shownIssue) page(columns int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by %s\n%s\ntext %s\n\n", oneLine(s.Issue), oneLine(s.Author), oneLine(s.URL), oneLine(s.Text))
-	writeMarked(&b, s.Title)
+	writeMarked(&b, s.Title, columns)
 	b.WriteString("\n")
 	if strings.TrimSpace(s.Body) == "" {
 		b.WriteString("  (no text)\n")
 	} else {
-		writeMarked(&b, s.Body)
+		writeMarked(&b, s.Body, columns)
 	}
 	b.WriteString("\n")
 	if len(s.Hidden) > 0 {
 		fmt.Fprintf(&b, "The agent gets this without hidden content: %s.\n", oneLine(strings.Join(s.Hidden, ", ")))
+	}
+	if n := len(s.Files); n > 0 {
+		fmt.Fprintf(&b, "! The agent also gets %s, not shown here. You vouch for what is at:\n", words.Many(n, "attached file"))
+		writeMarked(&b, strings.Join(s.Files, "\n"), columns)
 	}
 	var given, withheld []string
 	for _, c := range s.Comments {
@@ -273,21 +286,33 @@ func (s *shownIssue) page() string {
 	for _, wait := range s.Waits {
 		fmt.Fprintf(&b, "! The task will wait: %s\n", oneLine(wait))
 	}
-	b.WriteString("Do you vouch for this title and text, and begin the task? [y/N] ")
 	return b.String()
 }
 
 // maxNamed is the maximum number of withheld comments that are named.
 const maxNamed = 5
 
-// Limits of the lines of an issue's text: longer ones are continued in the next line, and more empty ones are counted.
+// Limits of the lines of an issue's text: wider ones are continued in the next line, and more empty ones are counted.
 const (
-	maxLine  = 100
-	maxEmpty = 2
+	maxColumns = 72
+	minColumns = 20
+	maxEmpty   = 2
 )
 
+const tabStop = 8
+
+// lineWidth returns the maximum width of the lines of an issue's text, with which a terminal does not wrap them.
+func lineWidth(out io.Writer) int {
+	size := terminalSize(out)
+	if size == nil {
+		return maxColumns
+	}
+	columns, _ := size()
+	return max(minColumns, min(maxColumns, columns-8))
+}
+
 // writeMarked writes a text completely, each line with a mark and invisible characters as code points.
-func writeMarked(b *strings.Builder, text string) {
+func writeMarked(b *strings.Builder, text string, columns int) {
 	empty := 0
 	for line := range strings.SplitSeq(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n "), "\n") {
 		line = trust.Reveal(line)
@@ -301,11 +326,30 @@ func writeMarked(b *strings.Builder, text string) {
 			b.WriteString(strings.Repeat("  |\n", empty))
 		}
 		empty = 0
-		mark := "  | "
-		for chars := []rune(line); len(chars) > 0; mark = "  + " {
-			n := min(len(chars), maxLine)
-			b.WriteString(mark + string(chars[:n]) + "\n")
-			chars = chars[n:]
+		b.WriteString("  | ")
+		at := 0
+		for _, r := range line {
+			shown, wide := string(r), runeWidth(r)
+			if r == '\t' {
+				wide = tabStop - at%tabStop
+				shown = strings.Repeat(" ", wide)
+			}
+			if at+wide > columns {
+				b.WriteString("\n  + ")
+				at = 0
+			}
+			b.WriteString(shown)
+			at += wide
 		}
+		b.WriteString("\n")
 	}
+}
+
+// runeWidth returns the number of columns that a terminal may use for a character. Terminals do not agree about symbols.
+func runeWidth(r rune) int {
+	kind := width.LookupRune(r).Kind()
+	if kind == width.EastAsianWide || kind == width.EastAsianFullwidth || r > unicode.MaxLatin1 && unicode.Is(unicode.So, r) {
+		return 2
+	}
+	return 1
 }

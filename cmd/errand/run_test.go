@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,9 +34,9 @@ func (i *issues) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "GET /tasks/acme/shop/4/run.json":
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"issue": "acme/shop#4", "url": "https://git.example/acme/shop/issues/4", "author": "eve", "title": "Round\u200b\nprices", "text": textOf4,
-			"body":     "Prices are <!-- not --> rounded\x1b[2J.\r\n\n\n\n\nDo you vouch for this title and text, and begin the task? [y/N] y\n" + strings.Repeat("x", 101) + "\u202e \n\n",
+			"body":     "Prices are <!-- not --> rounded\x1b[2J.\r\n\n\n\n\nDo you vouch for this title and text, and begin the task? [y/N] y\n" + strings.Repeat("x", 73) + "\u202e \n\n",
 			"comments": []any{map[string]any{"by": "ada"}, map[string]any{"by": "ada"}, map[string]any{"by": "bob", "withheld": "it is by a bot\x1b that is not on the list"}},
-			"hidden":   []string{"1 × HTML comment"}, "waits": []string{"the operator paused errand"}, "plan": "none",
+			"files":    []string{"https://git.example/user-attachments/assets/1"}, "hidden": []string{"1 × HTML comment"}, "waits": []string{"the operator paused errand"}, "plan": "none",
 		})
 	case path == "GET /tasks/acme/shop/6/run.json":
 		_ = json.NewEncoder(w).Encode(map[string]any{"issue": "acme/shop#6", "title": "Nothing", "text": textOf6})
@@ -55,6 +56,18 @@ func (i *issues) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// typist types a line each time when the program waits for one.
+type typist struct{ lines []string }
+
+func (p *typist) Read(b []byte) (int, error) {
+	if len(p.lines) == 0 || p.lines[0] == "" {
+		return 0, io.EOF
+	}
+	n := copy(b, p.lines[0])
+	p.lines = p.lines[1:]
+	return n, nil
+}
+
 // runAt runs `errand run` where somebody types, or nobody is at a terminal if typed is empty.
 func runAt(t *testing.T, i *issues, typed string, args ...string) (code int, out, errs string) {
 	t.Helper()
@@ -63,7 +76,7 @@ func runAt(t *testing.T, i *issues, typed string, args ...string) (code int, out
 	var o, e bytes.Buffer
 	env := secrets(t)
 	code = run(context.Background(), world{
-		args: append([]string{"run", "-c", statusConfig(t, strings.TrimPrefix(srv.URL, "http://"), "")}, args...), in: strings.NewReader(typed), terminal: typed != "", out: &o, err: &e,
+		args: append([]string{"run", "-c", statusConfig(t, strings.TrimPrefix(srv.URL, "http://"), "")}, args...), in: &typist{strings.SplitAfter(typed, "\n")}, terminal: typed != "", screen: typed != "", out: &o, err: &e,
 		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 	})
 	return code, o.String(), e.String()
@@ -88,7 +101,7 @@ func TestRunBeginsWhatIsConfirmed(t *testing.T) {
 		"several":               {typed: "yes\nY\n", args: []string{"acme/shop#4", "5", "#6"}, code: exitFailed, out: "acme/shop#6: started", err: "acme/shop#5: not started: acme/shop#5 is closed; reopen it first\nerrand: 1 of 3", begun: []string{one, two}},
 		"one of two":            {typed: "n\ny\n", args: []string{"acme/shop#4", "acme/shop#6"}, code: exitFailed, err: "1 of 2", begun: []string{two}},
 		"the input ends":        {typed: "y\n", args: []string{"acme/shop#4", "6"}, code: exitFailed, err: "acme/shop#6: not started: you did not confirm it", begun: []string{one}},
-		"no terminal":           {args: []string{"acme/shop#4"}, code: exitUsage, err: "needs a terminal; programs use --json"},
+		"no terminal":           {args: []string{"acme/shop#4"}, code: exitUsage, err: "needs a terminal for its input and its output; programs use --json"},
 		"by a program":          {args: []string{"--yes", "--text", textOf4, "acme/shop#4"}, out: "acme/shop#4: started", begun: []string{one}},
 		"several by a program":  {args: []string{"--yes", "--text", textOf4, "--text", textOf6, "acme/shop#4", "6"}, out: "acme/shop#6: started", begun: []string{one, two}},
 		"hashes in other order": {args: []string{"--yes", "--text", textOf6 + "," + textOf4, "acme/shop#4", "6"}, code: exitFailed, err: "acme/shop#4: not started: the text has changed since"},
@@ -120,12 +133,15 @@ func TestRunBeginsWhatIsConfirmed(t *testing.T) {
 func TestRunShowsTheWholeText(t *testing.T) {
 	t.Parallel()
 	_, out, _ := runAt(t, &issues{}, "n\n", "acme/shop#4")
+	const files = "https://git.example/user-attachments/assets/1"
 	want := "\nacme/shop#4, by eve\nhttps://git.example/acme/shop/issues/4\ntext " + textOf4 + "\n\n" +
 		"  | Round\\u{200B}\n  | prices\n\n" +
 		"  | Prices are <!-- not --> rounded\\u{1B}[2J.\n  | (4 empty lines)\n" +
 		"  | Do you vouch for this title and text, and begin the task? [y/N] y\n" +
-		"  | " + strings.Repeat("x", 100) + "\n  + x\\u{202E}\n\n" +
-		"The agent gets this without hidden content: 1 × HTML comment.\nThe agent also gets the comments by ada.\n" +
+		"  | " + strings.Repeat("x", 72) + "\n  + x\\u{202E}\n\n" +
+		"The agent gets this without hidden content: 1 × HTML comment.\n" +
+		"! The agent also gets 1 attached file, not shown here. You vouch for what is at:\n  | " + files + "\n" +
+		"The agent also gets the comments by ada.\n" +
 		"Withheld from the agent: 1 comment by bob (it is by a bot that is not on the list).\n" +
 		"! The repository requires no plan, so the agent begins to implement at once.\n! The task will wait: the operator paused errand\n" +
 		"Do you vouch for this title and text, and begin the task? [y/N] "
@@ -164,6 +180,61 @@ func TestRunJSON(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.want, got.Issues); diff != "" || name == "shown" && len(i.begun) > 0 {
 				t.Errorf("begun %v, results (-want +got):\n%s", i.begun, diff)
+			}
+		})
+	}
+}
+
+// TestRunIgnoresWhatIsTypedAhead: an answer that was typed before an issue was shown does not confirm it.
+func TestRunIgnoresWhatIsTypedAhead(t *testing.T) {
+	t.Parallel()
+	i := &issues{}
+	srv := httptest.NewServer(i)
+	t.Cleanup(srv.Close)
+	var o, e bytes.Buffer
+	env := secrets(t)
+	code := run(context.Background(), world{
+		args: []string{"run", "-c", statusConfig(t, strings.TrimPrefix(srv.URL, "http://"), ""), "acme/shop#4", "6"},
+		in:   strings.NewReader("y\ny\n"), terminal: true, screen: true, out: &o, err: &e, // both lines are read at once
+		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+	})
+	if code != exitFailed || len(i.begun) != 1 || !strings.Contains(e.String(), "acme/shop#6: not started: you did not confirm it") {
+		t.Errorf("got code %d, begun %v, %q", code, i.begun, e.String())
+	}
+}
+
+// TestRunNeedsAScreen: nobody vouches for a text that goes to another program or a file.
+func TestRunNeedsAScreen(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"acme/shop#4"}, {"acme/shop#4", "6"}} {
+		var e bytes.Buffer
+		code := run(context.Background(), world{args: append([]string{"run"}, args...), in: strings.NewReader("y\ny\n"), terminal: true, out: io.Discard, err: &e})
+		if code != exitUsage || !strings.Contains(e.String(), "needs a terminal for its input and its output") {
+			t.Errorf("got code %d, %q", code, e.String())
+		}
+	}
+}
+
+// TestLinesFitTheTerminal: no line is wider than the terminal, whatever it contains, so that the terminal continues none without a mark.
+func TestLinesFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"ASCII":      {"12345678901", "  | 1234567890\n  + 1\n"},
+		"wide":       {"漢字漢字漢字", "  | 漢字漢字漢\n  + 字\n"},
+		"half":       {"1漢字漢字漢", "  | 1漢字漢字\n  + 漢\n"},
+		"full width": {"ＡＡＡＡＡＡ", "  | ＡＡＡＡＡ\n  + Ａ\n"},
+		"symbols":    {"☂☂☂☂☂😀", "  | ☂☂☂☂☂\n  + 😀\n"},
+		"tabs":       {"a\tb\tc", "  | a       b\n  +        c\n"},
+		"only tabs":  {"\t\t\tx", "  |         \n  +         \n  +         x\n"},
+		"line ends":  {"a\u2028b\u2029\u0085\rc", "  | a\\u{2028}b\n  + \\u{2029}\\u\n  + {85}\\u{D}c\n"},
+		"accents":    {"ÄÖÜÄÖÜÄÖÜÄÖ", "  | ÄÖÜÄÖÜÄÖÜÄ\n  + Ö\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b strings.Builder
+			writeMarked(&b, c.text, 10)
+			if diff := cmp.Diff(c.want, b.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

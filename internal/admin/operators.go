@@ -104,6 +104,7 @@ type Preview struct {
 	Body     string           `json:"body"`
 	Text     string           `json:"text"` // state.FreezeHash of title and body
 	Comments []PreviewComment `json:"comments"`
+	Files    []string         `json:"files"`  // addresses of the files attached to the text, which the agent gets, too
 	Plan     string           `json:"plan"`   // the repository's setting
 	Hidden   []string         `json:"hidden"` // what is removed from the texts before the agent gets them
 	Waits    []string         `json:"waits"`  // why the task would wait after its beginning

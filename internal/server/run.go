@@ -44,7 +44,8 @@ func (s *Server) previewRun(ctx context.Context, repo string, number int) (admin
 	}
 	p := admin.Preview{
 		Issue: fmt.Sprintf("%s#%d", c.Repo.FullName(), number), URL: i.URL, Author: i.Author.Login, Title: i.Title, Body: i.Body,
-		Text: state.FreezeHash(i.Title, i.Body), Comments: []admin.PreviewComment{}, Hidden: append([]string{}, t.Context.Stripped...), Waits: []string{}, Plan: string(t.Settings.Plan),
+		Text: state.FreezeHash(i.Title, i.Body), Files: s.steps.AttachedToIssue(t), Plan: string(t.Settings.Plan),
+		Comments: []admin.PreviewComment{}, Hidden: append([]string{}, t.Context.Stripped...), Waits: []string{},
 	}
 	for _, m := range t.Context.Comments {
 		p.Comments = append(p.Comments, admin.PreviewComment{By: m.By.Login})
@@ -65,27 +66,34 @@ func (s *Server) previewRun(ctx context.Context, repo string, number int) (admin
 // in the audit log.
 func (s *Server) beginRun(ctx context.Context, repo string, number int, text string, a store.Action) (store.Action, error) {
 	c, err := s.candidate(ctx, repo, number)
+	e := event.OperatorRun(c.Repo, number, a.ID, c.Issue.Issue)
+	name := fmt.Sprintf("%s#%d", c.Repo.FullName(), number)
+	begun := false // by this call
+	judge := func(applied store.Applied, a *store.Action) {
+		begun = applied.Changed
+		if a.Result = "started with the text " + text; !begun {
+			a.Refused, a.Result = true, watch.TaskExists(name, applied.Task)
+		}
+	}
 	var refusal admin.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return a, err
+		if t, err := s.store.Task(ctx, e.Task); err != nil || t == nil || !t.HasSeen(e.ID) {
+			return a, refusal
+		}
+		a.Subject = name
+		return s.store.Act(ctx, e, a, judge) // a repeated request changes nothing
 	case err != nil:
 		return a, admin.UnchangedError{Err: err}
 	}
-	name := fmt.Sprintf("%s#%d", c.Repo.FullName(), number)
 	if state.FreezeHash(c.Issue.Title, c.Issue.Body) != text {
-		return a, admin.Refusal("the title or text of " + name + " has changed since it was shown to you; look at it again")
+		return a, admin.Refusal("the title or text of " + name + " has changed since it was shown to you; read it again")
 	}
-	e := event.OperatorRun(c.Repo, number, a.ID, c.Issue.Issue)
-	e.Installation = c.Installation
+	e.Installation, e.At = c.Installation, c.Issue.UpdatedAt
 	e.Payload = event.Triggered{Issue: &c.Issue.Issue, Base: command.Base(c.Issue.Body)}
 	a.Subject = name
-	done, err := s.store.Act(ctx, e, a, func(applied store.Applied, a *store.Action) {
-		if a.Result = "started with the text " + text; !applied.Changed {
-			a.Refused, a.Result = true, watch.TaskExists(name, applied.Task)
-		}
-	})
-	if err != nil || done.Refused {
+	done, err := s.store.Act(ctx, e, a, judge)
+	if err != nil || !begun {
 		return done, err
 	}
 	if c.Issue.Locked {

@@ -97,6 +97,15 @@ func (t *terminal) discard() error {
 	return errors.Join(errors.New("the input does not end"), term.Restore(t.fd, state))
 }
 
+// DiscardTyped discards what was typed at in before now: what buffered, which reads from in, holds, and what a terminal holds.
+func DiscardTyped(in io.Reader, buffered *bufio.Reader) error {
+	t := &terminal{in: buffered, fd: -1}
+	if f, ok := in.(*os.File); ok {
+		t.fd = int(f.Fd())
+	}
+	return t.discard()
+}
+
 // line reads a line. After ctx has ended, the read continues in the background until the program ends.
 func (t *terminal) line(ctx context.Context, secret bool) (string, error) {
 	type result struct {

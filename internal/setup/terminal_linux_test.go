@@ -1,8 +1,10 @@
 package setup_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strconv"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-bot/errand/internal/setup"
 )
 
 // newTerminal returns both ends of a terminal: the keyboard, and what a program reads.
@@ -77,5 +81,27 @@ func TestPastedKeyIsDiscarded(t *testing.T) {
 	}
 	if n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCINQ); err != nil || n != 0 {
 		t.Errorf("%d bytes are left for the shell (%v)", n, err)
+	}
+}
+
+// TestTypedAheadIsDiscarded: neither what the terminal holds nor what was read from it before is an answer to a later question.
+func TestTypedAheadIsDiscarded(t *testing.T) {
+	t.Parallel()
+	keyboard, screen := newTerminal(t)
+	in := bufio.NewReader(io.MultiReader(strings.NewReader("n\ny\n"), screen))
+	if line, err := in.ReadString('\n'); err != nil || line != "n\n" {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	if _, err := keyboard.WriteString("y\ny"); err != nil {
+		t.Fatal(err)
+	}
+	if err := setup.DiscardTyped(screen, in); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keyboard.WriteString("later\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := in.ReadString('\n'); err != nil || line != "later\n" {
+		t.Errorf("got %q, %v", line, err)
 	}
 }

@@ -55,12 +55,12 @@ func plainText(t Text) string {
 	return Reveal(text)
 }
 
-// Reveal returns a text in which invisible characters, other than line ends and tabs, are visible as code points, so that a person sees
+// Reveal returns a text in which invisible characters and Unicode's line separators, other than line feeds and tabs, are visible as code points, so that a person sees
 // all of it.
 func Reveal(text string) string {
 	var out strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
-		if r != '\n' && r != '\t' && (isInvisible(r) || unicode.IsControl(r)) {
+		if r != '\n' && r != '\t' && (isInvisible(r) || unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp)) {
 			fmt.Fprintf(&out, "\\u{%X}", r)
 			continue
 		}

@@ -14,13 +14,14 @@ func TestDifference(t *testing.T) {
 		before, after Text
 		want          string
 	}{
-		"nothing":        {Text{"A", "b"}, Text{"A", "b"}, ""},
-		"line ends":      {Text{"A", "b\nc"}, Text{"A", "b\r\nc\r\n"}, ""},
-		"the title":      {Text{"A", "b"}, Text{"B", "b"}, "-A\n+B\n \n b"},
-		"a line more":    {Text{"A", "b"}, Text{"A", "b\nc"}, " \n b\n+c"},
-		"in long lines":  {Text{"A", sentence + "x" + sentence}, Text{"A", sentence + "yz" + sentence}, " A\n \n-… well and so on, all is well and so on, xall is well and so on, all is well and s…\n+… well and so on, all is well and so on, yzall is well and so on, all is well and s…"},
-		"what is hidden": {Text{"A", "b"}, Text{"A", "b\u200b\U000E0041"}, " A\n \n-b\n+b\\u{200B}\\u{E0041}"},
-		"fences inside":  {Text{"A", "b"}, Text{"A", "````\nb"}, " A\n \n+````\n b"},
+		"nothing":               {Text{"A", "b"}, Text{"A", "b"}, ""},
+		"line ends":             {Text{"A", "b\nc"}, Text{"A", "b\r\nc\r\n"}, ""},
+		"the title":             {Text{"A", "b"}, Text{"B", "b"}, "-A\n+B\n \n b"},
+		"a line more":           {Text{"A", "b"}, Text{"A", "b\nc"}, " \n b\n+c"},
+		"in long lines":         {Text{"A", sentence + "x" + sentence}, Text{"A", sentence + "yz" + sentence}, " A\n \n-… well and so on, all is well and so on, xall is well and so on, all is well and s…\n+… well and so on, all is well and so on, yzall is well and so on, all is well and s…"},
+		"a line end of Unicode": {Text{"A", "b"}, Text{"A", "b\u2028c"}, " A\n \n-b\n+b\\u{2028}c"},
+		"what is hidden":        {Text{"A", "b"}, Text{"A", "b\u200b\U000E0041"}, " A\n \n-b\n+b\\u{200B}\\u{E0041}"},
+		"fences inside":         {Text{"A", "b"}, Text{"A", "````\nb"}, " A\n \n+````\n b"},
 		"two places": {
 			Text{"A", "1\n2\n3\n4\n5\n6\n7\n8\n9"}, Text{"A", "1\nx\n3\n4\n5\n6\n7\ny\n9"},
 			" \n 1\n-2\n+x\n 3\n 4\n …\n 6\n 7\n-8\n+y\n 9",

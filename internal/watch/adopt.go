@@ -42,7 +42,7 @@ type Candidate struct {
 }
 
 // Candidate reads an issue for which the operator wants to begin a task. repo is OWNER/NAME. Its error is a RefusedError if that is not
-// possible.
+// possible; the repository is known nevertheless if errand has access to it.
 func (s *Sweeper) Candidate(ctx context.Context, repo string, number int) (Candidate, error) {
 	p, i, err := s.issueWithoutTask(ctx, repo, number, false)
 	return Candidate{Repo: p.repo, Installation: p.installation, Issue: i}, err
@@ -60,7 +60,7 @@ func (s *Sweeper) issueWithoutTask(ctx context.Context, repo string, number int,
 		return place{}, forge.Issue{}, err
 	}
 	if t != nil && (!endedToo || !t.Ended()) {
-		return place{}, forge.Issue{}, &RefusedError{TaskExists(name, t)}
+		return p, forge.Issue{}, &RefusedError{TaskExists(name, t)}
 	}
 	i, err := s.cfg.GitHub.Issue(ctx, p.forgeRepo(), number)
 	switch {

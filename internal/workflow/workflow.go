@@ -103,6 +103,7 @@ type Steps struct {
 	talk       *talk.Steps
 	publish    *publish.Steps
 	workspaces *workspace.Opener
+	launch     *launch.Steps
 	table      map[state.JobKind]do
 }
 
@@ -128,7 +129,7 @@ func New(cfg Config) *Steps {
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals,
 		Settings: repoSettings, View: view, Redact: cfg.Redact, Scanner: cfg.Scanner, Gate: cfg.Gate,
 	}
-	runs := &launch.Steps{
+	s.launch = &launch.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals, Redact: cfg.Redact,
 		Attachments: cfg.Attachments, Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed,
 		SubscriptionTurns: cfg.SubscriptionTurns, IsFree: cfg.IsFree, CapReached: cfg.CapReached,
@@ -141,7 +142,7 @@ func New(cfg Config) *Steps {
 		state.JobGather:  s.intake.Gather,
 		state.JobChecks:  s.intake.Checks,
 
-		state.JobLaunch: runs.Launch,
+		state.JobLaunch: s.launch.Launch,
 		state.JobStop:   s.stop,
 
 		state.JobCollect: s.publish.Collect,
@@ -196,6 +197,9 @@ func (s *Steps) Seen(ctx context.Context, t *state.Task, number int) (string, er
 	return s.intake.Seen(ctx, t, number)
 }
 
+// AttachedToIssue returns the addresses of the files attached to a task's frozen text, which the agent gets with it.
+func (s *Steps) AttachedToIssue(t *state.Task) []string { return s.launch.AttachedToIssue(t) }
+
 // Preview completes a task that does not exist yet, whose frozen text the operator vouches for, with the texts and the settings with
 // which it would begin, and returns the conditions that it would wait for.
 func (s *Steps) Preview(ctx context.Context, t *state.Task, i forge.Issue) (waits []*state.Waiting, err error) {
@@ -209,8 +213,19 @@ func (s *Steps) Preview(ctx context.Context, t *state.Task, i forge.Issue) (wait
 		add(s.Paused(ctx, t.Key.Repo))
 	}
 	if s.CapReached != nil {
-		_, route := s.Agents.Choose(string(state.RunPreliminary), "")
+		_, route := s.Agents.Choose(string(firstRun(t.Settings.Plan)), "")
 		add(s.CapReached(ctx, s.Providers[route.Adapter]))
 	}
 	return waits, err
+}
+
+// firstRun returns the kind of a new task's first run.
+func firstRun(plan settings.PlanMode) state.RunKind {
+	switch plan {
+	case settings.PlanNone:
+		return state.RunImplement
+	case settings.PlanOneStep:
+		return state.RunPlan
+	}
+	return state.RunPreliminary
 }

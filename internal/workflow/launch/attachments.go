@@ -58,6 +58,18 @@ func (s *Steps) attachedTexts(t *state.Task) []attachedText {
 	return out
 }
 
+// AttachedToIssue returns the addresses of the files attached to the issue's frozen text, which the agent gets if it sees that text.
+func (s *Steps) AttachedToIssue(t *state.Task) []string {
+	out := []string{}
+	if s.Attachments == nil {
+		return out
+	}
+	for _, ref := range s.Attachments.Find(s.attachedTexts(t)[0].text) {
+		out = append(out, ref.URL)
+	}
+	return out
+}
+
 // placeOf returns where on GitHub people wrote feedback. It returns false for feedback by errand.
 func placeOf(t *state.Task, f state.Feedback) (forge.TextRef, bool) {
 	if id := t.ConditionComment(f); id != 0 {
