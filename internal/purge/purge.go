@@ -109,7 +109,7 @@ func (p *Purger) Purge(ctx context.Context, key state.TaskKey, a store.Action) (
 		return store.Purged{}, err
 	}
 	ctx = context.WithoutCancel(ctx) // whoever asked for it may have gone, but it has begun
-	if err := errors.Join(p.finish(ctx, []*state.Task{t}, &done), p.findCopies(ctx, t, &done)); err != nil {
+	if err := errors.Join(p.finish(ctx, []purged{{task: t}}, &done), p.findCopies(ctx, t, &done)); err != nil {
 		return done, &IncompleteError{err}
 	}
 	p.cfg.Log.Info().Str("task", key.String()).Str("by", a.By).Int("files", done.Files).Int64("store_before", done.StoreBefore).
@@ -142,36 +142,54 @@ func (p *Purger) apply(ctx context.Context, key state.TaskKey, a store.Action) e
 
 // Resume completes the purges that an earlier process began. It does nothing if there is none.
 func (p *Purger) Resume(ctx context.Context) error {
-	keys, err := p.cfg.Store.Purging(ctx)
-	if err != nil || len(keys) == 0 {
+	open, err := p.cfg.Store.Purging(ctx)
+	if err != nil || len(open) == 0 {
 		return err
 	}
-	var tasks []*state.Task
-	for _, key := range keys {
-		t, err := p.cfg.Store.Task(ctx, key)
+	var list []purged
+	var left []error
+	for _, o := range open {
+		t, err := p.cfg.Store.Task(ctx, o.Task)
 		if err != nil {
 			return err
 		}
 		if t == nil {
-			t = &state.Task{Key: key, Purged: p.cfg.Now()}
+			t = &state.Task{Key: o.Task, Purged: p.cfg.Now()}
 		}
-		tasks = append(tasks, t)
+		if !o.FilesDeleted && t.Purged.IsZero() {
+			left = append(left, fmt.Errorf("%s#%d has begun again, and its files cannot be told from those of the purged life: purge it again when it has ended",
+				t.Repo.FullName(), t.Key.Issue))
+			continue
+		}
+		list = append(list, purged{t, o.FilesDeleted})
 	}
 	var done store.Purged
-	if err := p.finish(ctx, tasks, &done); err != nil {
+	if err := errors.Join(append(left, p.finish(ctx, list, &done))...); err != nil {
 		return &IncompleteError{err}
 	}
-	p.cfg.Log.Info().Int("tasks", len(tasks)).Int("files", done.Files).Msg("interrupted purge completed")
+	p.cfg.Log.Info().Int("tasks", len(list)).Int("files", done.Files).Msg("interrupted purge completed")
 	return nil
 }
 
+// purged is a task of which texts are left in the database, and in files unless they are deleted.
+type purged struct {
+	task         *state.Task
+	filesDeleted bool
+}
+
 // finish deletes the files of purged tasks, compacts the store, and removes the marks of the tasks.
-func (p *Purger) finish(ctx context.Context, tasks []*state.Task, done *store.Purged) error {
-	for _, t := range tasks {
-		if t.Purged.IsZero() && !t.Ended() {
-			continue // the next life has begun since: the files are its own
+func (p *Purger) finish(ctx context.Context, list []purged, done *store.Purged) error {
+	if len(list) == 0 {
+		return nil
+	}
+	for _, l := range list {
+		if l.filesDeleted { // by now, files are those of a later life
+			continue
 		}
-		if err := p.deleteFiles(t, done); err != nil {
+		if err := p.deleteFiles(l.task, done); err != nil {
+			return err
+		}
+		if err := p.cfg.Store.StorePurgedFiles(ctx, l.task.Key); err != nil {
 			return err
 		}
 	}
@@ -179,8 +197,8 @@ func (p *Purger) finish(ctx context.Context, tasks []*state.Task, done *store.Pu
 	if done.StoreBefore, done.StoreAfter, err = p.cfg.Compact(ctx); err != nil {
 		return err
 	}
-	for _, t := range tasks {
-		if err := p.cfg.Store.EndPurge(ctx, t.Key); err != nil {
+	for _, l := range list {
+		if err := p.cfg.Store.EndPurge(ctx, l.task.Key); err != nil {
 			return err
 		}
 	}

@@ -30,6 +30,16 @@ import (
 
 var ada = state.Person{ID: 1, Login: "ada"}
 
+// disk is the archive of a world, which can be unreadable.
+type disk struct{ w *world }
+
+func (d disk) DeleteTask(prefixes ...string) (int, error) {
+	if d.w.unreadable {
+		return 0, syscall.EIO
+	}
+	return d.w.files.DeleteTask(prefixes...)
+}
+
 // world is a data folder in which tasks are purged.
 type world struct {
 	t        *testing.T
@@ -41,7 +51,9 @@ type world struct {
 	purger   *purge.Purger
 	compact  func(ctx context.Context) (before, after int64, err error)
 	follows  string
-	released []string
+	// unreadable makes the deletion of files fail.
+	unreadable bool
+	released   []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -65,7 +77,7 @@ func (w *world) open() {
 	w.check(errors.Join(err, err2, err3, err4))
 	w.compact = w.db.Compact
 	w.purger = purge.New(purge.Config{
-		Store: w.store, Files: w.files, Requests: w.requests,
+		Store: w.store, Files: disk{w}, Requests: w.requests,
 		Compact: func(ctx context.Context) (int64, int64, error) { return w.compact(ctx) },
 		Release: func(_ context.Context, vm string, _ state.VMEndReason) error {
 			w.released = append(w.released, vm)
@@ -276,7 +288,7 @@ func TestPurgeIsResumed(t *testing.T) {
 			if !errors.As(err, &incomplete) || !strings.Contains(err.Error(), "free as much space") || !strings.Contains(err.Error(), "repeat the command") {
 				t.Errorf("got error %v, want one that says what to do", err)
 			}
-			if list, err := w.store.Purging(t.Context()); err != nil || len(list) != 1 || list[0] != key {
+			if list, err := w.store.Purging(t.Context()); err != nil || len(list) != 1 || list[0].Task != key {
 				t.Errorf("got purges to complete %v, error %v", list, err)
 			}
 			w.compact = whole
@@ -296,23 +308,48 @@ func TestPurgeIsResumed(t *testing.T) {
 	}
 }
 
-// TestResumeSparesTheNextLife: the files of a life that began after the purge was interrupted stay.
+// TestResumeSparesTheNextLife: the files of a life that began after the purge was interrupted stay, also after that life has ended. If
+// those of the purged life could not be deleted before, the purge stays open until the task is purged again.
 func TestResumeSparesTheNextLife(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	key := state.TaskKey{Repo: 7, Issue: 1}
-	w.begin(key, "SECRET")
-	w.end(key)
-	whole := w.compact
-	w.compact = func(context.Context) (int64, int64, error) { return 0, 0, io.ErrUnexpectedEOF }
-	if _, err := w.purge(key, "request-1-0000000"); err == nil {
-		t.Fatal("got no error, want an interrupted purge")
-	}
-	w.compact = whole
-	w.begin(key, "TEXT-OF-THE-NEXT-LIFE")
-	w.check(w.purger.Resume(t.Context()))
-	if len(w.found("SECRET")) > 0 || len(w.found("TEXT-OF-THE-NEXT-LIFE")) < 4 {
-		t.Errorf("got files with the purged text %v, with the new text %v", w.found("SECRET"), w.found("TEXT-OF-THE-NEXT-LIFE"))
+	for name, tc := range map[string]struct{ ended, filesLeft bool }{
+		"open": {}, "ended": {ended: true}, "open, files left": {filesLeft: true}, "ended, files left": {ended: true, filesLeft: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			key := state.TaskKey{Repo: 7, Issue: 1}
+			w.begin(key, "SECRET")
+			w.end(key)
+			whole := w.compact
+			w.compact = func(context.Context) (int64, int64, error) { return 0, 0, io.ErrUnexpectedEOF }
+			w.unreadable = tc.filesLeft
+			if _, err := w.purge(key, "request-1-0000000"); err == nil {
+				t.Fatal("got no error, want an interrupted purge")
+			}
+			w.compact, w.unreadable = whole, false
+			w.begin(key, "TEXT-OF-THE-NEXT-LIFE")
+			if tc.ended {
+				w.end(key)
+			}
+			err := w.purger.Resume(t.Context())
+			if list := w.found("TEXT-OF-THE-NEXT-LIFE"); len(list) < 4 {
+				t.Errorf("the new text is only in %v", list)
+			}
+			if !tc.filesLeft {
+				if err != nil || len(w.found("SECRET")) > 0 {
+					t.Errorf("got error %v, files with the purged text %v", err, w.found("SECRET"))
+				}
+				return
+			}
+			var incomplete *purge.IncompleteError
+			if !errors.As(err, &incomplete) || !strings.Contains(err.Error(), "purge it again when it has ended") {
+				t.Errorf("got error %v, want one that says what to do", err)
+			}
+			if open, err := w.store.Purging(t.Context()); err != nil || len(open) != 1 {
+				t.Errorf("got open purges %v, error %v; want one", open, err)
+			}
+		})
 	}
 }
 

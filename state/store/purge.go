@@ -31,18 +31,37 @@ type Purged struct {
 	Copies []string `json:"copies,omitempty"`
 }
 
-// Purging returns the purged tasks of which files may be left, or texts in free pages of the database.
-func (s *Store) Purging(ctx context.Context) ([]state.TaskKey, error) {
-	var list []state.TaskKey
+// An OpenPurge is a purge that has not been completed: files of the task may be left, or texts in free pages of the database.
+type OpenPurge struct {
+	Task state.TaskKey
+	// FilesDeleted is set if no files of the task are left. Those that exist by now are of a later life.
+	FilesDeleted bool
+}
+
+// filesDeleted is the mark of a purge of which only the database is left.
+const filesDeleted = "files-deleted"
+
+// Purging returns the purges that have not been completed.
+func (s *Store) Purging(ctx context.Context) ([]OpenPurge, error) {
+	var list []OpenPurge
 	err := s.db.Scan(ctx, prePurging, "", 0, func(p kv.Pair) error {
 		key, err := state.ParseTaskKey(strings.TrimPrefix(p.Key, prePurging))
-		list = append(list, key)
+		list = append(list, OpenPurge{key, string(p.Value) == filesDeleted})
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the purged tasks: %w", err)
 	}
 	return list, nil
+}
+
+// StorePurgedFiles records that a purged task has no files left.
+func (s *Store) StorePurgedFiles(ctx context.Context, key state.TaskKey) error {
+	err := kv.Update(ctx, s.db, "purged files", func(tx kv.Tx) error { return tx.Put(prePurging+key.String(), []byte(filesDeleted)) })
+	if err != nil {
+		return fmt.Errorf("store that the files of task %s are deleted: %w", key, err)
+	}
+	return nil
 }
 
 // EndPurge records that nothing is left of a purged task's texts.
