@@ -115,3 +115,31 @@ func TestDestroyedTaskContinues(t *testing.T) {
 		})
 	}
 }
+
+// TestDestroyedTaskThatWaits: a task that waits until the commits of a run can be read begins another run at once, because they are gone:
+// nothing else would continue it.
+func TestDestroyedTaskThatWaits(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []state.WaitKind{state.WaitVM, state.WaitPaused} {
+		for _, step := range []state.JobKind{state.JobCollect, state.JobRebase} {
+			t.Run(string(kind)+", "+string(step), func(t *testing.T) {
+				t.Parallel()
+				l := newLife(t)
+				l.implementing()
+				l.end(state.RunResult{Outcome: "done"})
+				l.want(state.PhaseImplementing, state.JobCollect)
+				l.do(event.Event{Payload: event.Suspended{VM: l.task.VM.Name, Work: &state.SuspendedWork{Mode: settings.SleepArchive, Ref: "saved", VM: l.task.VM.Name}}})
+				if step == state.JobRebase {
+					l.task.Step, l.task.Work.Ref = step, "changeset"
+				}
+				l.do(event.Event{Payload: event.StepBlocked{Waiting: &state.Waiting{Kind: kind, Detail: "no VM"}}})
+				l.destroy(false)
+				l.want(state.PhaseImplementing, state.JobForget, state.JobLaunch, state.JobPost)
+				l.do(event.Event{Payload: event.Due{For: state.DueRecheck}})
+				if l.task.Run == nil || l.task.KeepsWork() || l.task.Waiting != nil || l.task.Step != state.JobLaunch {
+					t.Errorf("got run %v, waiting %v, step %s; want a run that is being launched", l.task.Run, l.task.Waiting, l.task.Step)
+				}
+			})
+		}
+	}
+}

@@ -306,7 +306,8 @@ func destroyWorkspace(c *change) {
 
 // deleteWorkspace deletes the VM and the saved work. A comment has the reason if work is lost, which is reported.
 func (c *change) deleteWorkspace(reason string) (lost bool) {
-	lost = c.t.KeepsWork() && c.t.Work == nil
+	reads := c.t.Step == state.JobCollect || c.t.Step == state.JobRebase // they need the commits of the VM
+	lost = c.t.KeepsWork() && (c.t.Work == nil || c.t.Work.Ref == "" || reads)
 	if a := c.t.Suspended; a != nil {
 		c.deleteSaved(a.Mode, a.Ref)
 		c.t.Suspended = nil
@@ -315,8 +316,14 @@ func (c *change) deleteWorkspace(reason string) (lost bool) {
 		c.releaseVM(state.VMEndOperator)
 		storeRelease(c, state.VMEndOperator)
 	}
-	if lost && (c.t.Step == state.JobCollect || c.t.Step == state.JobRebase) {
-		c.t.Step = state.StepRun // there are no commits to read any more
+	if reads {
+		c.t.Step = state.StepRun
+		if c.t.Work != nil {
+			c.t.Work.Ref = "" // outdated if it is there: people have pushed since
+		}
+		if c.t.Phase.Working() && c.t.Run == nil { // it waited for this step
+			repeatStep(c)
+		}
 	}
 	if lost && !c.t.Ended() {
 		c.enqueuePost(fmt.Sprintf("destroyed-%d", c.t.Version+1), state.Post{
