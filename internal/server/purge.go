@@ -110,7 +110,7 @@ func notDestroyed(t *state.Task) string {
 	case t.VM == nil && t.Suspended == nil:
 		return "the task has no VM and no saved work"
 	case t.Ended():
-		return "the work on the VM of the canceled task is being saved; wait until it is, or add `--force`"
+		return "the work on the VM of the ended task is being saved; wait until it is, or add `--force`"
 	}
 	return fmt.Sprintf("the task needs its VM now: %s; stop it first with `errand stop %s`, or add `--force`", words.PhaseClause(t.Phase), name)
 }

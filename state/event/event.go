@@ -51,6 +51,8 @@ type Context struct {
 	VMNeeded bool `json:"wanted,omitempty"`
 	// Busy is set if a job of the task is under way, or an action of a person is being vetted.
 	Busy bool `json:"busy,omitempty"`
+	// Stopping is set if a run is being stopped, or is about to be, and its work saved.
+	Stopping bool `json:"stopping,omitempty"`
 }
 
 // Payload is the part of an event that its kind has. The zero value of every payload is usable.

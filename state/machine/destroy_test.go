@@ -49,6 +49,13 @@ func TestDestroy(t *testing.T) {
 			}, phase: state.PhaseCancelled, jobs: []state.JobKind{state.JobForget},
 		},
 		"canceled, being saved": {bring: func(l *life) { l.implementing(); l.comment(state.VerbCancel) }, refuse: true, phase: state.PhaseCancelled},
+		"merged, being saved": {
+			bring: func(l *life) {
+				l.implementing()
+				l.task.PR = &state.PR{Number: 5, State: state.PROpen}
+				l.do(event.Event{Payload: event.PRClosed{Merged: true}})
+			}, refuse: true, phase: state.PhaseDone,
+		},
 		"canceled, by force": {
 			bring: func(l *life) { l.implementing(); l.comment(state.VerbCancel) }, force: true, phase: state.PhaseCancelled, jobs: []state.JobKind{state.JobRelease},
 		},
@@ -140,6 +147,22 @@ func TestDestroyedTaskThatWaits(t *testing.T) {
 					t.Errorf("got run %v, waiting %v, step %s; want a run that is being launched", l.task.Run, l.task.Waiting, l.task.Step)
 				}
 			})
+		}
+	}
+}
+
+// TestDestroySparesWorkThatIsBeingSaved: an ended task's VM is not deleted while a job saves the work on it, also if no run is left.
+func TestDestroySparesWorkThatIsBeingSaved(t *testing.T) {
+	t.Parallel()
+	for _, stopping := range []bool{true, false} {
+		l := newLife(t)
+		l.implementing()
+		vm := l.task.VM
+		l.task.Phase, l.task.End, l.task.Run = state.PhaseDone, &state.End{At: l.now}, nil
+		e := event.Event{By: state.Person{Operator: true}, Permission: state.PermissionWrite, Payload: event.Destroyed{}}
+		e.Stopping = stopping
+		if l.do(e); (l.task.VM == vm) != stopping {
+			t.Errorf("with a job that saves %t: got VM %v, jobs %v", stopping, l.task.VM, kindsOf(l.jobs))
 		}
 	}
 }

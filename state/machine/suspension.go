@@ -292,7 +292,7 @@ func isWorkspaceInUse(c *change) bool {
 	t := c.t
 	switch {
 	case t.Ended():
-		return t.End != nil && t.End.Saving
+		return t.End != nil && t.End.Saving || t.Run != nil || c.e.Stopping
 	case c.e.VMNeeded || t.Gathering != nil || t.Run != nil && t.Run.State != state.RunLaunching:
 		return true
 	}

@@ -93,7 +93,7 @@ func (s *Store) apply(tx kv.Tx, e event.Event, ack Ack) (Applied, error) {
 		return Applied{}, err
 	}
 	e.Unvetted, e.VMNeeded, e.Approving = queue.hasUnvettedText(), queue.hasWork(), queue.hasApproval()
-	e.Busy = queue.isBusy()
+	e.Busy, e.Stopping = queue.isBusy(), queue.hasStop()
 	applied := Applied{Task: task, Note: noteSeen}
 	if task == nil || e.ID == "" || !task.HasSeen(e.ID) {
 		applied, err = s.transition(tx, task, e, queue)

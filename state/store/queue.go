@@ -233,9 +233,14 @@ func (q *queue) firstClaimable(lane state.Lane, now time.Time) *state.Job {
 func (q *queue) waitsForStop(j *state.Job) bool {
 	switch j.Kind {
 	case state.JobLaunch, state.JobCollect, state.JobRebase, state.JobSuspend:
-		return slices.ContainsFunc(q.jobs, func(o state.Job) bool { return o.Kind == state.JobStop })
+		return q.hasStop()
 	}
 	return false
+}
+
+// hasStop reports whether a run is being stopped, or is about to be.
+func (q *queue) hasStop() bool {
+	return slices.ContainsFunc(q.jobs, func(j state.Job) bool { return j.Kind == state.JobStop })
 }
 
 // claimedIn returns the claimed job of a lane, or nil if there is none.
