@@ -2,8 +2,8 @@
 // could not be applied. Numbers, times and IDs stay.
 //
 // The decision is one transaction, which replaces the task and marks it. Then its files are deleted and the store is compacted, because
-// free pages of its file keep what was deleted, and the mark is removed. A process that dies in between continues at its next
-// start. Comments on GitHub, backups and transcripts of other tasks are not touched.
+// free pages of its file keep what was deleted, and the mark is removed. A purge that is interrupted is
+// completed by Run. Comments on GitHub, backups and transcripts of other tasks are not touched.
 //
 // Start with Purger.Purge.
 package purge
@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -51,8 +52,10 @@ type Config struct {
 	Copies func() ([]string, error)
 	// Patience is how long Purge waits for work on the task that is under way.
 	Patience time.Duration
-	Now      func() time.Time
-	Log      zerolog.Logger
+	// Retry is how often Run looks for purges that were not completed.
+	Retry time.Duration
+	Now   func() time.Time
+	Log   zerolog.Logger
 }
 
 // A Purger purges tasks. Only one of its methods may be called at a time, and no backup may be made meanwhile.
@@ -140,7 +143,34 @@ func (p *Purger) apply(ctx context.Context, key state.TaskKey, a store.Action) e
 	return err
 }
 
-// Resume completes the purges that an earlier process began. It does nothing if there is none.
+// maxRetry bounds the time between two attempts to complete purges, in multiples of Config.Retry.
+const maxRetry = 60
+
+// Run completes interrupted purges until ctx ends, whenever it gets the lock, without which nobody else purges or makes a backup. After a
+// failure it pauses twice as long each time, because each attempt may rewrite the store.
+func (p *Purger) Run(ctx context.Context, lock *sync.Mutex) error {
+	pause := p.cfg.Retry
+	for {
+		if lock.TryLock() {
+			err := p.Resume(ctx)
+			lock.Unlock()
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				pause = min(2*pause, maxRetry*p.cfg.Retry)
+				p.cfg.Log.Error().Err(fmt.Errorf("complete an interrupted purge: %w", err)).Dur("next_attempt_in", pause).Msg("some texts of a purged task may still be on the disk")
+			default:
+				pause = p.cfg.Retry
+			}
+		}
+		if clock.Sleep(ctx, pause) != nil {
+			return nil
+		}
+	}
+}
+
+// Resume completes the purges that were interrupted. It does nothing if there is none.
 func (p *Purger) Resume(ctx context.Context) error {
 	open, err := p.cfg.Store.Purging(ctx)
 	if err != nil || len(open) == 0 {

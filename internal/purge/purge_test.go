@@ -85,7 +85,7 @@ func (w *world) open() {
 		},
 		Follows:  func(run string) bool { return run == w.follows },
 		Copies:   func() ([]string, error) { return nil, nil },
-		Patience: 300 * time.Millisecond, Now: time.Now, Log: zerolog.Nop(),
+		Patience: 300 * time.Millisecond, Retry: time.Millisecond, Now: time.Now, Log: zerolog.Nop(),
 	})
 }
 

@@ -29,6 +29,7 @@ func (s *Server) makePurger(context.Context) error {
 		Follows:  s.super.Follows,
 		Copies:   func() ([]string, error) { return backup.PutAside(s.cfg.Data) },
 		Patience: purgePatience,
+		Retry:    time.Minute,
 		Now:      s.opts.Now,
 		Log:      s.opts.Log,
 	})
@@ -54,14 +55,8 @@ func (s *Server) purge(ctx context.Context, key state.TaskKey, a store.Action) (
 	return done, err
 }
 
-// resumePurges completes the purges that an earlier process began.
-func (s *Server) resumePurges(ctx context.Context) {
-	s.copying.Lock()
-	defer s.copying.Unlock()
-	if err := s.purger.Resume(ctx); err != nil && ctx.Err() == nil {
-		s.opts.Log.Error().Err(fmt.Errorf("complete an interrupted purge: %w", err)).Msg("texts of a purged task are left on the disk")
-	}
-}
+// resumePurges completes the purges that were interrupted, when no backup is being made.
+func (s *Server) resumePurges(ctx context.Context) error { return s.purger.Run(ctx, &s.copying) }
 
 // destroy deletes the VM and the saved work of a task, for one request. The jobs of the task carry it out, as they delete VMs that are not
 // needed any more.

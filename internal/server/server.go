@@ -300,7 +300,6 @@ func (s *Server) Run(ctx context.Context) error {
 
 // work starts the parts that depend on the identity of the App, as soon as GitHub has confirmed it.
 func (s *Server) work(ctx context.Context) error {
-	s.resumePurges(ctx)
 	me, err := s.identify(forge.WithPurpose(ctx, forge.ForStart))
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -325,7 +324,7 @@ func (s *Server) work(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
-		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, s.pause.Run, sweeper.Run, sweeper.ReadWebhooks, s.fleet.Run, s.cleaner.Run, s.bake, s.makeScheduledBackups,
+		inbox.Run, s.queue.Run, s.super.Run, s.poller.Run, s.vmQueue.Run, s.pause.Run, sweeper.Run, sweeper.ReadWebhooks, s.fleet.Run, s.cleaner.Run, s.bake, s.makeScheduledBackups, s.resumePurges,
 	} {
 		g.Go(func() error { return run(ctx) })
 	}
