@@ -91,7 +91,7 @@ type Config struct {
 	// another backup is made. Nil hides it, and needs no Audit.
 	Backup func(ctx context.Context) (BackupCopy, error)
 	// Purge deletes the texts of an ended task, and stores the action, completed with the result, in Audit. Its error is a Refusal, or
-	// comes with a result if the task is purged but something of its texts is left. Nil hides it, and needs no Audit.
+	// comes with a result if the task is purged but some of its texts may be left. Nil hides it, and needs no Audit.
 	Purge func(ctx context.Context, key state.TaskKey, a store.Action) (store.Purged, error)
 	// Destroy deletes the VM and the saved work of a task, by force also if it uses them, and stores the action, completed with the
 	// result, in Audit. An error that is a Refusal is not stored. Nil hides it, and needs no Audit.

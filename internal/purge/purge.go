@@ -69,7 +69,7 @@ type RefusedError struct{ Reason string }
 
 func (e *RefusedError) Error() string { return e.Reason }
 
-// An IncompleteError means that the task is purged, but something of its texts is left on the disk.
+// An IncompleteError means that the task is purged, but some of its texts may still be on the disk.
 type IncompleteError struct{ Err error }
 
 func (e *IncompleteError) Error() string {
@@ -77,7 +77,7 @@ func (e *IncompleteError) Error() string {
 	if errors.Is(e.Err, syscall.ENOSPC) || errors.Is(e.Err, syscall.EDQUOT) {
 		advice = "free as much space on the disk of the data folder as the store uses, and repeat the command"
 	}
-	return fmt.Sprintf("the task is purged, but something of its texts is left on the disk: %v; %s", e.Err, advice)
+	return fmt.Sprintf("the task is purged, but some of its texts may still be on the disk: %v; %s", e.Err, advice)
 }
 
 func (e *IncompleteError) Unwrap() error { return e.Err }
@@ -93,12 +93,6 @@ func (p *Purger) Purge(ctx context.Context, key state.TaskKey, a store.Action) (
 		return store.Purged{}, err
 	}
 	done := store.Purged{Task: fmt.Sprintf("%s#%d", t.Repo.FullName(), key.Issue), At: p.cfg.Now().UTC(), Again: !t.Purged.IsZero()}
-	if err := p.releaseVMs(ctx, key); err != nil {
-		return store.Purged{}, err
-	}
-	if done.Webhooks, err = p.dropWebhooks(ctx, t); err != nil {
-		return store.Purged{}, err
-	}
 	jobs, err := p.cfg.Store.Jobs(ctx, key)
 	if err != nil {
 		return store.Purged{}, err
@@ -207,7 +201,7 @@ type purged struct {
 	filesDeleted bool
 }
 
-// finish deletes the files of purged tasks, compacts the store, and removes the marks of the tasks.
+// finish deletes the files, failed webhooks and images of purged tasks, compacts the store, and removes the marks of the tasks.
 func (p *Purger) finish(ctx context.Context, list []purged, done *store.Purged) error {
 	if len(list) == 0 {
 		return nil
@@ -216,7 +210,10 @@ func (p *Purger) finish(ctx context.Context, list []purged, done *store.Purged) 
 		if l.filesDeleted { // by now, files are those of a later life
 			continue
 		}
-		if err := p.deleteFiles(l.task, done); err != nil {
+		err := p.deleteFiles(l.task, done)
+		dropped, err2 := p.dropWebhooks(ctx, l.task)
+		done.Webhooks += dropped
+		if err := errors.Join(err, err2, p.releaseVMs(ctx, l.task.Key)); err != nil {
 			return err
 		}
 		if err := p.cfg.Store.StorePurgedFiles(ctx, l.task.Key); err != nil {
@@ -257,6 +254,10 @@ func (p *Purger) releaseVMs(ctx context.Context, key state.TaskKey) error {
 	rows, err := p.cfg.Store.VMs.List(ctx)
 	if err != nil {
 		return err
+	}
+	t, err := p.cfg.Store.Task(ctx, key)
+	if err != nil || t != nil && t.Purged.IsZero() {
+		return err // the task has begun again: a VM may be that life's
 	}
 	owner := fmt.Sprintf("%d-%d", key.Repo, key.Issue)
 	for _, r := range rows {

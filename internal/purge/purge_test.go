@@ -51,6 +51,7 @@ type world struct {
 	purger   *purge.Purger
 	compact  func(ctx context.Context) (before, after int64, err error)
 	follows  string
+	between  func() // called once when the Purger has found that nothing is under way
 	// unreadable makes the deletion of files fail.
 	unreadable bool
 	released   []string
@@ -85,7 +86,7 @@ func (w *world) open() {
 		},
 		Follows:  func(run string) bool { return run == w.follows },
 		Copies:   func() ([]string, error) { return nil, nil },
-		Patience: 300 * time.Millisecond, Retry: time.Millisecond, Now: time.Now, Log: zerolog.Nop(),
+		Patience: 300 * time.Millisecond, Retry: time.Millisecond, Now: w.now, Log: zerolog.Nop(),
 	})
 }
 
@@ -100,6 +101,15 @@ func (w *world) apply(e event.Event) {
 	w.t.Helper()
 	_, err := w.store.Apply(w.t.Context(), e, store.Ack{})
 	w.check(err)
+}
+
+// now returns the time.
+func (w *world) now() time.Time {
+	if f := w.between; f != nil {
+		w.between = nil
+		f()
+	}
+	return time.Now()
 }
 
 // begin begins a task, or its next life, with a text in every place.
