@@ -217,3 +217,26 @@ func TestPurgeDropsJobsWithTexts(t *testing.T) {
 		})
 	}
 }
+
+// TestPurgeKeepsPRThatMayBeOpen: a pull request whose opening was not confirmed is closed by the next life, also after a purge, and after two.
+func TestPurgeKeepsPRThatMayBeOpen(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	task := filled()
+	task.PR, task.Replaced, task.Branch = nil, nil, state.Branch{Name: "errand/1-bug", Head: "h1"}
+	for range 2 {
+		task = machine.Next(task, event.Event{Task: task.Key, Now: now, Payload: event.Purged{}}, machine.DefaultPolicy()).Task
+		if len(task.Replaced) != 1 || task.Branch.Name != "" {
+			t.Fatalf("got replaced pull requests %+v, branch %+v; want only the branch's", task.Replaced, task.Branch)
+		}
+	}
+	ada := state.Person{ID: 1, Login: "ada"}
+	ch := machine.Next(task, event.Event{
+		Task: task.Key, Now: now.Add(time.Second), ID: "assigned", By: ada, Permission: state.PermissionWrite, At: now, Via: state.TriggerAssigned,
+		Payload: event.Triggered{Issue: &state.Issue{Title: "t", Body: "b", Author: ada}},
+	}, machine.DefaultPolicy())
+	closes := func(j state.Job) bool { return j.Kind == state.JobClosePR && j.Args.Branch == "errand/1-bug" }
+	if !slices.ContainsFunc(ch.Jobs, closes) {
+		t.Errorf("got jobs %+v, want one that closes the pull request of the branch", ch.Jobs)
+	}
+}

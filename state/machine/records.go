@@ -177,10 +177,16 @@ func withoutTexts(old *state.Task, now time.Time) *state.Task {
 	if p := old.PR; p != nil {
 		t.PR = &state.PR{Number: p.Number, Node: p.Node, URL: p.URL, State: p.State, ClosedAt: p.ClosedAt, ReopenedAt: p.ReopenedAt, KeptUntil: p.KeptUntil}
 	}
-	for _, r := range old.Replaced {
-		if r.Number != 0 {
-			t.Replaced = append(t.Replaced, state.ReplacedPR{Number: r.Number, URL: r.URL, Closed: r.Closed})
+	list := old.Replaced
+	if old.PR == nil {
+		list = replacedPRs(old) // with the branch of one that is perhaps just being opened
+	}
+	for _, r := range list {
+		kept := state.ReplacedPR{Number: r.Number, URL: r.URL, Closed: r.Closed}
+		if r.Number == 0 {
+			kept.Branch = r.Branch // the only way to find it
 		}
+		t.Replaced = append(t.Replaced, kept)
 	}
 	t.Status = state.StatusComment{Comment: old.Status.Comment, Node: old.Status.Node, URL: old.Status.URL, Shown: old.Visible, At: old.Status.At}
 	return t
