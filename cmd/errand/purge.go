@@ -36,7 +36,7 @@ func purgeCommand(w world) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "purge OWNER/REPO#N …",
 		Short: "Delete the texts of ended tasks for good: plans, prompts, transcripts, archives",
-		Long: "Delete everything that errand has stored of the texts of ended tasks, for good: the issue's text, comments, plans, prompts,\n" +
+		Long: "Delete the texts of ended tasks, for good: the issue's text, comments, plans, prompts,\n" +
 			"transcripts, archives, attachments and the hosts that their VMs requested. The store is rewritten, so that nothing is left in its\n" +
 			"free space. Costs, times and the audit log stay. Comments on GitHub, backups and errand's log are not touched.\n" +
 			"A purged task cannot be continued. An open task has to be canceled first. errand has to be running; the command reaches it at\n" +

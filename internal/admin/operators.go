@@ -253,7 +253,10 @@ type Destroyed struct {
 func destroyAction(t *state.Task) action {
 	a := action{
 		Verb: "destroy", Label: "Delete the VM", Confirm: true,
-		Effect: "Deletes the task's VM and its saved work now. Changes and commits that are not published, the agent's session and cached folders are lost; the task continues on a new VM.",
+		Effect: "Deletes the task's VM and its saved work now. Changes and commits that are not published, the agent's session and cached folders are lost.",
+	}
+	if !t.Ended() {
+		a.Effect += " The task continues on a new VM."
 	}
 	if !t.Ended() && t.Run != nil {
 		a.Effect += " An agent works on it: stop it first."
