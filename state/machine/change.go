@@ -68,7 +68,7 @@ func DefaultPolicy() Policy {
 // Drops reports whether the change removes a queued job.
 func (c Change) Drops(j *state.Job) bool {
 	due := j.Args.Due
-	if c.DropTexts && !slices.Contains(withoutText, j.Kind) {
+	if c.DropTexts && !slices.Contains(withoutText, j.Kind) && (j.Kind != state.JobDue || due != state.DueDuplicate && due != state.DueForget) {
 		return true
 	}
 	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && due != state.DueDuplicate && due != state.DueForget

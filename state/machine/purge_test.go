@@ -216,6 +216,11 @@ func TestPurgeDropsJobsWithTexts(t *testing.T) {
 			}
 		})
 	}
+	for due, dropped := range map[state.DueKind]bool{state.DueDuplicate: false, state.DueForget: false, state.DueRemind: true, state.DueComments: true} {
+		if got := ch.Drops(&state.Job{Kind: state.JobDue, Args: state.JobArgs{Due: due}}); got != dropped {
+			t.Errorf("due %s, dropped: got %t, want %t", due, got, dropped)
+		}
+	}
 }
 
 // TestPurgeKeepsPRThatMayBeOpen: a pull request whose opening was not confirmed is closed by the next life, also after a purge, and after two.
