@@ -166,3 +166,16 @@ func TestDestroySparesWorkThatIsBeingSaved(t *testing.T) {
 		}
 	}
 }
+
+// TestDestroyByForceWhileSaving: the last comment of a canceled task no longer waits for its work to be saved.
+func TestDestroyByForceWhileSaving(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.implementing()
+	l.comment(state.VerbCancel)
+	l.destroy(true)
+	l.want(state.PhaseCancelled, state.JobRelease, state.JobPost)
+	if j := jobOf(l.jobs, state.JobPost); j.Post.Kind != state.PostEnded || j.Post.Reason != "" || !j.NotBefore.IsZero() {
+		t.Errorf("got post %+v not before %s, want the last comment at once", j.Post, j.NotBefore)
+	}
+}

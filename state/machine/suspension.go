@@ -337,10 +337,14 @@ func (c *change) deleteWorkspace(reason string) (lost bool) {
 func destroyByForce(c *change) {
 	stops := !c.t.Ended() && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted)
 	if !stops {
-		if e := c.t.End; e != nil {
-			e.Saving = false
+		saving := c.t.End != nil && c.t.End.Saving
+		if saving {
+			c.t.End.Saving = false
 		}
 		destroyWorkspace(c)
+		if saving {
+			c.postEnd() // it waits for the work to be saved
+		}
 		return
 	}
 	stopByHand(c)
