@@ -169,7 +169,7 @@ func (d *DB) View(ctx context.Context, fn func(kv.Reader) error) error {
 	return d.view(func(tx *bbolt.Tx) error { return fn(reader{tx.Bucket([]byte(bucketName))}) })
 }
 
-// view calls fn with a read transaction.
+// view calls fn with a read transaction. fn must not call the database: while Compact waits for present reads, new ones wait for it.
 func (d *DB) view(fn func(*bbolt.Tx) error) error {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

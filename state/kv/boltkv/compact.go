@@ -27,7 +27,8 @@ type compaction struct {
 // Compact rewrites the file without its free pages, which contain data that was deleted or replaced: when it returns nil, the file
 // has none of it. It returns the sizes before and after. The database stays in use: updates wait until the file is rewritten, and
 // reads only while it is replaced, after the present ones have ended. The old file is replaced when the new one is complete and
-// synced, so a crash leaves one of the two, with every update. After an error the database works as before.
+// synced, so a crash leaves one of the two, with every update. After an error the database stays in use, with
+// the new file if that had replaced the old one already.
 func (d *DB) Compact(ctx context.Context) (before, after int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
@@ -66,13 +67,14 @@ func (d *DB) compact() (before, after int64, err error) {
 		return 0, 0, errors.Join(err, bolt.Close(), removeCopy(target))
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	// Both files are locked meanwhile, so that no other process opens one of them.
 	if err := os.Rename(target, d.path); err != nil {
+		d.mu.Unlock()
 		return 0, 0, errors.Join(err, bolt.Close(), removeCopy(target))
 	}
 	old := d.bolt
 	d.bolt, d.file, d.renamed = bolt, file, true
+	d.mu.Unlock() // reads use the new file from here on
 	return info.Size(), compacted.Size(), errors.Join(d.settle(), old.Close())
 }
 
