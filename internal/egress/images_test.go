@@ -76,7 +76,7 @@ func TestImagesArePulled(t *testing.T) {
 	t.Parallel()
 	for program, args := range map[string][]string{
 		"skopeo": {"--insecure-policy", "copy", "--src-tls-verify=false", "docker://ghcr.io/acme/hello:1", "dir:DIR/out"},
-		"podman": {"--root=DIR/root", "--runroot=DIR/run", "--storage-driver=vfs", "pull", "-q", "--tls-verify=false", "ghcr.io/acme/hello:1"},
+		"podman": {"--root=DIR/root", "--runroot=SHORT", "--storage-driver=vfs", "pull", "-q", "--tls-verify=false", "ghcr.io/acme/hello:1"},
 	} {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
@@ -135,8 +135,14 @@ func pull(t *testing.T, program string, args []string, allow []string) (out pull
 		})
 	}))
 	dir := t.TempDir()
+	short, err := os.MkdirTemp("/tmp", "pull") // podman refuses paths of more than 50 characters
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
 	for i, a := range args {
-		args = append(args[:i:i], append([]string{strings.ReplaceAll(a, "DIR", dir)}, args[i+1:]...)...)
+		a = strings.NewReplacer("DIR", dir, "SHORT", short).Replace(a)
+		args = append(args[:i:i], append([]string{a}, args[i+1:]...)...)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
