@@ -149,7 +149,11 @@ func installationRepos(c *call) (any, error) {
 }
 
 func (j encoder) hookConfig() obj {
-	return obj{"url": j.s.app.WebhookURL, "content_type": "json", "insecure_ssl": "0", "secret": "********"}
+	o := obj{"content_type": "json", "insecure_ssl": "0", "secret": "********"}
+	if j.s.app.WebhookURL != "" { // the published schema wants an address or nothing
+		o["url"] = j.s.app.WebhookURL
+	}
+	return o
 }
 
 func editHookConfig(c *call) (any, error) {
