@@ -208,7 +208,7 @@ func TestRunNeedsAScreen(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"acme/shop#4"}, {"acme/shop#4", "6"}} {
 		var e bytes.Buffer
-		code := run(context.Background(), world{args: append([]string{"run"}, args...), in: strings.NewReader("y\ny\n"), terminal: true, out: io.Discard, err: &e})
+		code := run(context.Background(), world{args: append([]string{"run"}, args...), env: func(string) (string, bool) { return "", false }, in: strings.NewReader("y\ny\n"), terminal: true, out: io.Discard, err: &e})
 		if code != exitUsage || !strings.Contains(e.String(), "needs a terminal for its input and its output") {
 			t.Errorf("got code %d, %q", code, e.String())
 		}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -94,6 +95,9 @@ func copyProgram(to, from string) error {
 		return fmt.Errorf("open built program: %w", err)
 	}
 	defer func() { _ = in.Close() }() // it was only read
+	// A process that another goroutine starts meanwhile would have the copy open for writing, and so it could not be executed for a moment.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if err != nil {
 		return fmt.Errorf("copy built program: %w", err)
