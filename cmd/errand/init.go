@@ -251,7 +251,7 @@ func confirm(ctx context.Context, w world, question string) (bool, error) {
 	}
 }
 
-// printFound prints what was found, with its origins.
+// printFound prints the findings, each with its origin.
 func printFound(out io.Writer, t initrepo.Target, r scan.Report) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s, branch %s, commit %.12s\n\n", oneLine(t.FullName()), oneLine(t.DefaultBranch), oneLine(t.Commit))

@@ -124,7 +124,7 @@ func TestInitRefuses(t *testing.T) {
 	}
 }
 
-// TestInitDryRun: a dry run shows what was found with its origins and the file, needs only read access, and changes nothing. Its JSON
+// TestInitDryRun: a dry run shows the findings with their origins, and the file, needs only read access, and changes nothing. Its JSON
 // has the same.
 func TestInitDryRun(t *testing.T) {
 	t.Parallel()

@@ -26,9 +26,6 @@ import (
 // purgeTimeout is the timeout for one task, a little longer than errand's own.
 const purgeTimeout = 5*time.Minute + 10*time.Second
 
-// exampleBackups is how long the nightly backup of docs/backup.md keeps its archives.
-const exampleBackups = 14 * 24 * time.Hour
-
 // purgeCommand deletes the texts of ended tasks.
 func purgeCommand(w world) *cobra.Command {
 	var path string
@@ -111,7 +108,7 @@ func purgeAll(ctx context.Context, w world, cfg config.Config, tasks []string, a
 		if asJSON {
 			err = printJSON(w.out, body)
 		} else {
-			err = printPurged(w.out, task, body)
+			err = printPurged(w.out, task, body, cfg.Backup)
 		}
 		if err != nil {
 			return err
@@ -144,8 +141,8 @@ func purgeOne(ctx context.Context, cfg config.Config, task string) ([]byte, erro
 	return nil, a.unexpected()
 }
 
-// printPurged prints what was deleted, and where texts of the task may still be.
-func printPurged(out io.Writer, task string, body []byte) error {
+// printPurged prints the numbers of deleted items, and the places that may still have texts of the task.
+func printPurged(out io.Writer, task string, body []byte, scheduled config.Backup) error {
 	var done store.Purged
 	if err := json.Unmarshal(body, &done); err != nil {
 		return fmt.Errorf("read errand's answer: %w", err)
@@ -159,7 +156,7 @@ func printPurged(out io.Writer, task string, body []byte) error {
 	t := newTable(&s)
 	t.row("  deleted", fmt.Sprintf("%s, %s, %s", words.Many(done.Files, "file"), words.Many(done.Webhooks, "failed webhook"), words.Many(done.Unposted, "unposted comment")))
 	t.row("  store", fmt.Sprintf("rewritten: %d KiB, before %d KiB", done.StoreAfter>>10, done.StoreBefore>>10))
-	t.row("  backups", backupsLeft(done))
+	t.row("  backups", backupsLeft(done, scheduled))
 	for _, dir := range done.Copies {
 		t.row("  copy", dir+" has the data from before a restoration: delete it if you do not need it")
 	}
@@ -171,10 +168,14 @@ func printPurged(out io.Writer, task string, body []byte) error {
 }
 
 // backupsLeft says which backups may have the texts, and for how long.
-func backupsLeft(done store.Purged) string {
+func backupsLeft(done store.Purged, scheduled config.Backup) string {
 	if done.Backups == 0 {
 		return "errand has made none since the task began; those that were made while it was stopped may have the texts"
 	}
-	return fmt.Sprintf("%s may have the texts, the newest of %s UTC, until you delete them: by %s if they are kept for 14 days, as in docs/backup.md",
-		words.Many(done.Backups, "backup"), minute(done.LastBackup), done.LastBackup.Add(exampleBackups).UTC().Format(time.DateOnly))
+	left := fmt.Sprintf("%s may have the texts, the newest of %s UTC, until they are deleted", words.Many(done.Backups, "backup"), minute(done.LastBackup))
+	if scheduled.Folder == "" {
+		return left
+	}
+	after := done.LastBackup.Add(time.Duration(scheduled.Keep) * scheduled.Every)
+	return fmt.Sprintf("%s: those in %s by errand after about %s, the others by you", left, scheduled.Folder, after.UTC().Format(time.DateOnly))
 }

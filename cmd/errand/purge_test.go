@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestPurge: the command asks errand to purge each task, says what was deleted and where texts may still be, and does nothing without
+// TestPurge: the command asks errand to purge each task, reports the deleted items and the places that may still have texts, and does nothing without
 // a confirmation.
 func TestPurge(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestPurge(t *testing.T) {
 	}{
 		"a task": {args: []string{"acme/shop#4", "--yes"}, sent: "4", out: []string{
 			"acme/shop#4: purged\n", "6 files, 1 failed webhook, 2 unposted comments", "rewritten: 300 KiB, before 2048 KiB",
-			"2 backups may have the texts, the newest of 2026-11-20 03:15 UTC, until you delete them: by 2026-12-04", "/srv/before-restore-x", "GitHub",
+			"2 backups may have the texts, the newest of 2026-11-20 03:15 UTC, until they are deleted: those in /srv/backups by errand after about 2026-12-04, the others by you", "/srv/before-restore-x", "GitHub",
 		}},
 		"again, without backups": {args: []string{"acme/shop#5", "--yes"}, sent: "5", out: []string{"acme/shop#5: purged again\n", "errand has made none since the task began"}},
 		"JSON":                   {args: []string{"acme/shop#4", "--yes", "--json"}, sent: "4", out: []string{`"backups": 2`}},
@@ -66,7 +66,7 @@ func TestPurge(t *testing.T) {
 			t.Cleanup(errand.Close)
 			file := filepath.Join(t.TempDir(), "config.yml")
 			text := fmt.Sprintf("listen: %s\ngithub: {app_id: 1, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERRAND_WEBHOOK_SECRET}\n"+
-				"admin: {token: env:ERRAND_ADMIN_TOKEN}\nmodels: {anthropic: {url: \"http://127.0.0.1:1\", key: env:ANTHROPIC_API_KEY}}\nlocal: {kind: plain}\n", strings.TrimPrefix(errand.URL, "http://"))
+				"admin: {token: env:ERRAND_ADMIN_TOKEN}\nmodels: {anthropic: {url: \"http://127.0.0.1:1\", key: env:ANTHROPIC_API_KEY}}\nlocal: {kind: plain}\nbackup: {folder: /srv/backups, every: 24h, keep: 14}\n", strings.TrimPrefix(errand.URL, "http://"))
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

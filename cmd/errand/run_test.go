@@ -68,7 +68,7 @@ func (p *typist) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// runAt runs `errand run` where somebody types, or nobody is at a terminal if typed is empty.
+// runAt runs `errand run` in a terminal with typed as the input, or without a terminal if typed is empty.
 func runAt(t *testing.T, i *issues, typed string, args ...string) (code int, out, errs string) {
 	t.Helper()
 	srv := httptest.NewServer(i)
@@ -203,7 +203,7 @@ func TestRunIgnoresWhatIsTypedAhead(t *testing.T) {
 	}
 }
 
-// TestRunNeedsAScreen: nobody vouches for a text that goes to another program or a file.
+// TestRunNeedsAScreen: the command does not ask if its output goes to a program or a file, where nobody reads the text.
 func TestRunNeedsAScreen(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"acme/shop#4"}, {"acme/shop#4", "6"}} {
@@ -215,7 +215,7 @@ func TestRunNeedsAScreen(t *testing.T) {
 	}
 }
 
-// TestLinesFitTheTerminal: no line is wider than the terminal, whatever it contains, so that the terminal continues none without a mark.
+// TestLinesFitTheTerminal: lines are never wider than the terminal. It would wrap them, and their rest would have no mark at its beginning.
 func TestLinesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
