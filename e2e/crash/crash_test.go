@@ -220,7 +220,7 @@ func moments(op string) []moment {
 // status comment. The first half of them occurs in every life.
 var timely = []string{
 	"github: PATCH /issues/comments/N", "commit: claim status", "commit: apply status_sent", "commit: apply progress",
-	"commit: put delivery", "commit: spend delivery", "commit: claim gather", "commit: apply gathered", "commit: apply nothing",
+	"commit: put delivery", "commit: spend delivery", "commit: claim gather", "commit: apply gathered", "commit: apply nothing", "commit: apply poked",
 	"read: GET /collaborators/ada/permission", "read: GET /issues/N",
 }
 
