@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +21,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/rsatest"
 )
 
 // operator does what `errand cancel` and the like do: operator N VERB [ARGS]. It prints the answer. `errand pause` and `errand resume`
@@ -93,8 +92,7 @@ func errandCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, append([]string{args[0], "-c", file}, args[1:]...)...)
-	key := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(common.Key)})
-	cmd.Env = append(os.Environ(), "TOKEN="+demo.AdminToken, "SECRET=a-secret-that-is-not-used", "KEY="+string(key))
+	cmd.Env = append(os.Environ(), "TOKEN="+demo.AdminToken, "SECRET=a-secret-that-is-not-used", "KEY="+rsatest.PEM())
 	out, err := cmd.CombinedOutput()
 	_, _ = ts.Stdout().Write(out)
 	if shown := shownText.FindSubmatch(out); shown != nil {

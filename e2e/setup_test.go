@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/server"
 	installing "github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/setup/setuptest"
@@ -26,7 +27,7 @@ func TestTaskRunsAfterSetup(t *testing.T) {
 	dir := t.TempDir()
 	w, err := demo.New(t.Context(), demo.Config{
 		Dir: filepath.Join(dir, "world"), BinDir: common.Bin, Agent: common.Agent("simagent"), StandIn: true, Kind: "plain", Fast: true,
-		Key: common.Key, Log: zerolog.Nop(), Version: "e2e",
+		Key: rsatest.Key(), Log: zerolog.Nop(), Version: "e2e",
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/errand-bot/errand/e2e/stage"
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/keyfile"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
@@ -109,7 +110,7 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cfg := demo.Config{
 		Dir: s.dir, BinDir: common.Bin, Agent: common.Agent(standIn), Adapter: adapter, Model: model, StandIn: true, Kind: kind, Subscription: paid, Script: rules, Extra: extra + more, Timing: pace, AgentMore: agent,
-		Unreachable: unreachable, Files: files, Key: common.Key, Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
+		Unreachable: unreachable, Files: files, Key: rsatest.Key(), Log: zerolog.New(s.log).With().Timestamp().Logger(), Version: "e2e", Options: options,
 	}
 	if account != "" {
 		useCloud(ts, &cfg, account)

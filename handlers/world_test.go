@@ -2,8 +2,6 @@ package handlers_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,13 +12,11 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 )
-
-// appKey is made once, because making a key takes longer than most tests.
-var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 const full = "acme/slug"
 
@@ -46,9 +42,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	key, err := appKey()
-	check(t, err)
-	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key})
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: rsatest.Key()})
 	check(t, err)
 	_, err = sim.Start("127.0.0.1:0")
 	check(t, err)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simgithub/web"
@@ -37,18 +40,22 @@ type clinic struct {
 
 const hookURL = "https://errand.example.org/api/github/hook"
 
-// appKey is the key of all simulated Apps: creating one takes a while.
-var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+// anotherKey returns a private key that belongs to no App.
+func anotherKey(t *testing.T) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+}
 
 // newClinic returns an installation that works. bin holds errand-runner.
 func newClinic(t *testing.T, bin string) *clinic {
 	t.Helper()
 	c := &clinic{t: t, dir: t.TempDir(), bin: filepath.Dir(bin)}
-	key, err := appKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: key, Pages: web.Handler, Record: t.TempDir()}); err != nil {
+	var err error
+	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: rsatest.Key(), Pages: web.Handler, Record: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.github.Close() })

@@ -67,7 +67,7 @@ func TestDoctor(t *testing.T) {
 			},
 		},
 		"another App's key": {
-			plant: func(c *clinic) { c.write("app.pem", secrets(c.t)["ERRAND_PRIVATE_KEY"], 0o600) },
+			plant: func(c *clinic) { c.write("app.pem", anotherKey(c.t), 0o600) },
 			check: "github.app", status: doctor.Failed, found: "does not accept the App's credentials", fix: "create a new private key",
 			follow: func(c *clinic) { c.write("app.pem", string(c.github.App().PEM), 0o600) },
 		},

@@ -3,14 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/pem"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/rsatest"
 )
 
 // call runs the program as a function.
@@ -30,12 +28,8 @@ func callIn(t *testing.T, bin string, env map[string]string, args ...string) (co
 // secrets returns the environment variables that config.example.yml names.
 func secrets(t *testing.T) map[string]string {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return map[string]string{
-		"ERRAND_PRIVATE_KEY":    string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
+		"ERRAND_PRIVATE_KEY":    rsatest.PEM(),
 		"ERRAND_WEBHOOK_SECRET": "hook-secret-for-tests", "ERRAND_ADMIN_TOKEN": "admin-token-for-tests", "ANTHROPIC_API_KEY": "model-key-for-tests",
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
@@ -33,7 +34,7 @@ func BenchmarkCloud(b *testing.B) {
 		check(b, err)
 		rules, files := withoutCompiler(b)
 		w, err := demo.New(b.Context(), demo.Config{
-			Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: local.KindAuto, Script: rules, Files: files, Key: s.key,
+			Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: local.KindAuto, Script: rules, Files: files, Key: rsatest.Key(),
 			Log: zerolog.New(log).With().Timestamp().Logger(), Version: "bench", Provider: demo.ProviderHetzner, Took: &atOnce,
 		})
 		check(b, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
@@ -73,7 +74,7 @@ func world(tb testing.TB, l *ledger, settings string, timing *server.Timing) *de
 	rules, files := withoutCompiler(tb)
 	w, err := demo.New(tb.Context(), demo.Config{
 		Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: settings, Timing: timing,
-		Key: s.key, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "bench",
+		Key: rsatest.Key(), Log: zerolog.New(log).With().Timestamp().Logger(), Version: "bench",
 		Options: func(o *server.Options) {
 			o.Transport = l.countRequests(http.DefaultTransport)
 			o.Hooks.Upstream = func(next http.RoundTripper) http.RoundTripper { return onlyGit(l.countRequests(next), next) }

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,14 +65,13 @@ func hookProgram(args []string) error {
 type shared struct {
 	once sync.Once
 	bin  string // directory of errand-runner
-	key  *rsa.PrivateKey
 	err  error
 }
 
 // common is set once and never changed.
 var common shared
 
-// prepare builds the runner and makes the App's key.
+// prepare builds the runner.
 func prepare(tb testing.TB) *shared {
 	tb.Helper()
 	common.once.Do(func() {
@@ -84,7 +81,6 @@ func prepare(tb testing.TB) *shared {
 		if common.err = os.Symlink("errand-runner", filepath.Join(common.bin, "errand-runner-linux-"+runtime.GOARCH)); common.err != nil {
 			return
 		}
-		common.key, common.err = rsa.GenerateKey(rand.Reader, 2048)
 	})
 	check(tb, common.err)
 	return &common

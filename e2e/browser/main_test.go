@@ -2,8 +2,6 @@ package browser
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
 
@@ -82,15 +81,13 @@ const gate = "watched"
 // newWorld starts errand and the simulators.
 func newWorld(t *testing.T) *demo.World {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	check(t, err)
 	exe, err := os.Executable()
 	check(t, err)
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "errand.log"))
 	check(t, err)
 	w, err := demo.New(t.Context(), demo.Config{
-		Dir: dir, BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: "plain", Script: script(t), Key: key, Extra: "limits: {vms: 8}\n",
+		Dir: dir, BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: "plain", Script: script(t), Key: rsatest.Key(), Extra: "limits: {vms: 8}\n",
 		Log: zerolog.New(log).With().Timestamp().Logger(), Version: "demo",
 	})
 	check(t, err)

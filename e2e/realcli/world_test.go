@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 	"github.com/errand-bot/errand/state"
 )
@@ -39,7 +40,7 @@ func startLife(t *testing.T, agent, script string, change func(*demo.Config)) *l
 	check(t, err)
 	t.Cleanup(func() { check(t, log.Close()) })
 	cfg := demo.Config{
-		Dir: l.dir, BinDir: common.Bin, Agent: []string{agent}, Fast: true, Kind: local.KindBwrap, Key: common.Key,
+		Dir: l.dir, BinDir: common.Bin, Agent: []string{agent}, Fast: true, Kind: local.KindBwrap, Key: rsatest.Key(),
 		Log: zerolog.New(log).With().Timestamp().Logger(), Version: "realcli",
 	}
 	if change != nil {

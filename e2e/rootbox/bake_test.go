@@ -15,6 +15,7 @@ import (
 	"github.com/errand-bot/errand/e2e/rootbox"
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
@@ -49,7 +50,7 @@ func TestBake(t *testing.T) {
 	log, err := os.Create(l.log)
 	must(t, err)
 	l.world, err = demo.New(t.Context(), demo.Config{
-		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: shared.Key, Version: "test",
+		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: rsatest.Key(), Version: "test",
 		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: configYAML + baking, Timing: timing(), Script: strings.Replace(script, "DO", seen, 1),
 		Files:    map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", ".errand.yml": "plan: none\n"},
 		Provider: demo.ProviderHetzner, Machines: l.machines,

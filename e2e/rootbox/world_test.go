@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/e2e/rootbox"
 	"github.com/errand-bot/errand/e2e/stage"
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
@@ -96,7 +97,7 @@ func begin(t *testing.T, unreachableFor time.Duration, do string, changes ...fun
 	log, err := os.Create(l.log)
 	must(t, err)
 	cfg := demo.Config{
-		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: shared.Key, Version: "test",
+		Dir: dir, BinDir: shared.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Key: rsatest.Key(), Version: "test",
 		Log: zerolog.New(log).With().Timestamp().Logger(), Extra: configYAML, Timing: timing(), Script: strings.Replace(script, "DO", do, 1),
 		Files:    map[string]string{"README.md": "# greeting\n", "greeting.txt": "hello\n", ".errand.yml": "plan: none\n"},
 		Provider: demo.ProviderHetzner, Machines: l.machines,

@@ -23,6 +23,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local/box"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -104,7 +105,7 @@ func begin(t *testing.T, bird, provider string) *life {
 	extra := strings.NewReplacer("VARIABLE", l.lent.variable, "FILE", l.lent.file).Replace(operator)
 	took := simhetzner.Scaled(200)
 	l.world, err = demo.New(t.Context(), demo.Config{
-		Dir: l.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "bwrap", Script: text, Extra: extra, Timing: l.timing(), Key: common.Key,
+		Dir: l.dir, BinDir: common.Bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "bwrap", Script: text, Extra: extra, Timing: l.timing(), Key: rsatest.Key(),
 		Subscription: demo.ByLogin, Files: map[string]string{"greeting.txt": "hello\n", ".errand.yml": settings}, Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
 		Provider: provider, Took: &took,
 		Options: func(o *server.Options) {

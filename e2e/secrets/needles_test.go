@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -74,7 +75,7 @@ func (l *life) needles() needles {
 	for name, value := range subscriptions(w) {
 		x.add(name, []byte(value))
 	}
-	addKey(x, common.Key, app)
+	addKey(x, rsatest.Key(), app)
 	for i, token := range w.GitHub.Tokens() {
 		if strings.HasPrefix(token, "ghs_") {
 			// All have the same beginning, with the App's ID.

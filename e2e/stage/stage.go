@@ -7,8 +7,6 @@ package stage
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -29,12 +27,11 @@ import (
 
 // Shared is the immutable environment of all lives, which is expensive to create.
 type Shared struct {
-	Bin string          // directory of errand-runner and of the simulated agents
-	Key *rsa.PrivateKey // of the App
-	Err error           // error of Prepare
+	Bin string // directory of errand-runner and of the simulated agents
+	Err error  // error of Prepare
 }
 
-// Prepare builds the runner and the simulated agents in dir, and generates the App's key.
+// Prepare builds the runner and the simulated agents in dir.
 func Prepare(dir string) Shared {
 	s := Shared{Bin: dir}
 	for _, name := range []string{"errand-runner", agents} {
@@ -42,7 +39,6 @@ func Prepare(dir string) Shared {
 			return s
 		}
 	}
-	s.Key, s.Err = rsa.GenerateKey(rand.Reader, 2048)
 	return s
 }
 

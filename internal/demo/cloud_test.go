@@ -1,8 +1,6 @@
 package demo_test
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
 	"os"
 	"strings"
 	"testing"
@@ -13,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/heavytest"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state"
@@ -97,10 +96,8 @@ func onCloud(t *testing.T) *demo.World {
 	if _, err := demo.NewMachines(t.Context(), local.Config{Dir: t.TempDir(), Kind: local.KindAuto, Runner: exe}); err != nil {
 		t.Skipf("skipped: %v", err)
 	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	check(t, err)
 	w, err := demo.New(t.Context(), demo.Config{
-		Dir: t.TempDir(), BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: local.KindAuto, Key: key, Log: zerolog.Nop(),
+		Dir: t.TempDir(), BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: local.KindAuto, Key: rsatest.Key(), Log: zerolog.Nop(),
 		Version: "test", Provider: demo.ProviderHetzner,
 	})
 	check(t, err)

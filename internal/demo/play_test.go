@@ -2,8 +2,6 @@ package demo_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,6 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/fleet/local/box"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simagent"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state"
@@ -82,8 +81,6 @@ func playWith(t *testing.T, change func(*demo.Config)) *played {
 	if testing.Short() {
 		t.Skip("plays a complete life")
 	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	check(t, err)
 	exe, err := os.Executable()
 	check(t, err)
 	p := &played{t: t, dir: t.TempDir()}
@@ -91,7 +88,7 @@ func playWith(t *testing.T, change func(*demo.Config)) *played {
 	check(t, err)
 	t.Cleanup(func() { check(t, log.Close()) })
 	cfg := demo.Config{
-		Dir: p.dir, BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: "plain", Key: key,
+		Dir: p.dir, BinDir: runner(t), Agent: []string{exe, "simagent"}, StandIn: true, Fast: true, Kind: "plain", Key: rsatest.Key(),
 		Log: zerolog.New(log).With().Timestamp().Logger(), Version: "test",
 	}
 	change(&cfg)
@@ -286,11 +283,9 @@ func (p *played) wantNoSecrets(t *testing.T) {
 // TestWorldCanBeRestarted: the address and the stored data stay the same.
 func TestWorldCanBeRestarted(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	check(t, err)
 	bin := t.TempDir()
 	check(t, os.WriteFile(filepath.Join(bin, "errand-runner"), []byte("#!/bin/sh\n"), 0o700)) // no sandbox is created
-	w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: bin, Agent: []string{"/bin/true"}, StandIn: true, Fast: true, Kind: "plain", Key: key, Log: zerolog.Nop()})
+	w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: bin, Agent: []string{"/bin/true"}, StandIn: true, Fast: true, Kind: "plain", Key: rsatest.Key(), Log: zerolog.Nop()})
 	check(t, err)
 	url := w.URL
 	check(t, w.Server.Store().SetFact(t.Context(), "test", []byte("kept")))
@@ -309,12 +304,10 @@ func TestWorldCanBeRestarted(t *testing.T) {
 
 func TestNewReportsMissingConfiguration(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	check(t, err)
-	if w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: t.TempDir(), StandIn: true, Key: key, Log: zerolog.Nop()}); err == nil || w != nil || !strings.Contains(err.Error(), "errand-runner") {
+	if w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: t.TempDir(), StandIn: true, Key: rsatest.Key(), Log: zerolog.Nop()}); err == nil || w != nil || !strings.Contains(err.Error(), "errand-runner") {
 		t.Errorf("got error %v", err)
 	}
-	if w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: t.TempDir(), Script: "rules: 7", StandIn: true, Key: key, Log: zerolog.Nop()}); err == nil || w != nil {
+	if w, err := demo.New(t.Context(), demo.Config{Dir: t.TempDir(), BinDir: t.TempDir(), Script: "rules: 7", StandIn: true, Key: rsatest.Key(), Log: zerolog.Nop()}); err == nil || w != nil {
 		t.Errorf("a bad script: error %v", err)
 	}
 }

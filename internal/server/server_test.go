@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -24,12 +22,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
-
-var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // place is the environment of one server.
 type place struct {
@@ -44,9 +41,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	key, err := appKey()
-	check(t, err)
-	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key})
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: rsatest.Key()})
 	check(t, err)
 	_, err = sim.Start("127.0.0.1:0")
 	check(t, err)

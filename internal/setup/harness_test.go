@@ -2,28 +2,23 @@ package setup_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/setup/setuptest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simgithub/web"
 )
-
-// appKey is the key of all simulated Apps: creating one takes a while.
-var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // office is a simulator of GitHub without errand's App, and an operator.
 type office struct {
@@ -42,11 +37,7 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	t.Helper()
-	key, err := appKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sim, err := simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: key, AppSlug: "another", Pages: web.Handler, Record: t.TempDir()})
+	sim, err := simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: rsatest.Key(), AppSlug: "another", Pages: web.Handler, Record: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

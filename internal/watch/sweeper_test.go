@@ -2,12 +2,9 @@ package watch_test
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/errand-bot/errand/internal/watch"
@@ -24,8 +22,6 @@ import (
 	"github.com/errand-bot/errand/state/settings"
 	"github.com/errand-bot/errand/state/store"
 )
-
-var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 const full = "acme/slug"
 
@@ -45,11 +41,9 @@ type sweepWorld struct {
 
 func newSweepWorld(t *testing.T) *sweepWorld {
 	t.Helper()
-	key, err := appKey()
-	check(t, err)
 	l := &sweepWorld{storeWorld: newLife(t)}
 	now := func() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
-	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key, Now: now})
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: rsatest.Key(), Now: now})
 	check(t, err)
 	base, err := sim.Start("127.0.0.1:0")
 	check(t, err)

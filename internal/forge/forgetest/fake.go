@@ -6,11 +6,7 @@ package forgetest
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,16 +16,11 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/rsatest"
 )
 
-// Key returns the private key of all Apps of the tests. Making one takes a while.
-var Key = sync.OnceValue(func() []byte {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
-})
+// Key returns the private key of all Apps of the tests.
+func Key() []byte { return []byte(rsatest.PEM()) }
 
 // Repo returns a repository for requests to a Fake.
 func Repo() forge.Repo { return forge.Repo{Installation: 7, Owner: "octo", Name: "app", ID: 70} }

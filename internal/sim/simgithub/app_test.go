@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
-	"github.com/errand-bot/errand/internal/sim/simgithub/simgithubtest"
 )
 
 func TestAppAndInstallation(t *testing.T) {
@@ -46,7 +46,7 @@ func TestInvalidJWTsAreRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.Sim.App()
-	key := simgithubtest.Key(t)
+	key := rsatest.Key()
 	now := time.Now()
 	for name, c := range map[string]struct {
 		iss      string

@@ -5,8 +5,6 @@ package workflowtest
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/trust"
@@ -30,7 +29,6 @@ import (
 )
 
 var (
-	appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 	// Patterns are the patterns of secrets.
 	Patterns = sync.OnceValues(secretscan.LoadPatterns)
 )
@@ -72,11 +70,9 @@ type World struct {
 // New returns a world with an issue by ada in state queued. Each change changes the configuration of the steps.
 func New(t *testing.T, change ...func(*workflow.Config)) *World {
 	t.Helper()
-	key, err := appKey()
-	Check(t, err)
 	w := &World{T: t}
 	now := func() time.Time { return time.Now().Add(time.Duration(w.Ahead.Load())) }
-	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: key, Now: now})
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: rsatest.Key(), Now: now})
 	Check(t, err)
 	base, err := sim.Start("127.0.0.1:0")
 	Check(t, err)

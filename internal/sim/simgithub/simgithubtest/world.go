@@ -7,28 +7,15 @@ package simgithubtest
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
 // Repo is the repository of a [World].
 const Repo = "octo/calc"
-
-// appKey is created once, because that takes longer than most tests.
-var appKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
-
-// Key returns the App's key.
-func Key(t *testing.T) *rsa.PrivateKey {
-	t.Helper()
-	key, err := appKey()
-	Check(t, err)
-	return key
-}
 
 // World is a simulator with one repository, one installation and an App that receives webhooks.
 type World struct {
@@ -43,7 +30,7 @@ type World struct {
 // short timeout of webhooks.
 func NewSim(t *testing.T, cfg simgithub.Config) *simgithub.Sim {
 	t.Helper()
-	cfg.Dir, cfg.Key, cfg.HookTimeout = t.TempDir(), Key(t), cmp.Or(cfg.HookTimeout, 2*time.Second)
+	cfg.Dir, cfg.Key, cfg.HookTimeout = t.TempDir(), rsatest.Key(), cmp.Or(cfg.HookTimeout, 2*time.Second)
 	sim, err := simgithub.New(cfg)
 	Check(t, err)
 	t.Cleanup(func() { Check(t, sim.Close()) })
