@@ -3,10 +3,10 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,23 +21,42 @@ import (
 // patience is the timeout of a condition, sufficient for a slow and busy machine with the race detector.
 const patience = 5 * time.Minute
 
-// TestStories plays the stories that are not long. With the race detector it plays every fourth one, because most of a
-// story is common to all.
+// TestStories plays every third of the stories that are not heavy, because most of a story is common to all, and with the race
+// detector every fourth. With -run, as in `go test -run TestStories/NAME`, it plays all of them.
 func TestStories(t *testing.T) {
 	_, light := stories(t)
-	if raced {
-		watched := slices.DeleteFunc(slices.Clone(light), func(name string) bool { return slices.Index(light, name)%4 != 0 })
-		t.Logf("with the race detector: %d of %d stories", len(watched), len(light))
-		light = watched
+	every := third
+	switch {
+	case flag.Lookup("test.run").Value.String() != "":
+		every = 1
+	case raced:
+		every = 4
 	}
-	play(t, light)
+	some, rest := sample(light, every)
+	t.Logf("%d stories; `make test-full` plays the others, too: %d", len(some), len(rest))
+	play(t, some)
 }
 
-// TestHeavyStories plays the stories that begin with "[!full] skip".
+// TestHeavyStories plays the stories that begin with "[!full] skip", and those that TestStories leaves out.
 func TestHeavyStories(t *testing.T) {
 	heavytest.Mark(t)
-	heavy, _ := stories(t)
-	play(t, heavy)
+	heavy, light := stories(t)
+	_, rest := sample(light, third)
+	play(t, append(heavy, rest...))
+}
+
+const third = 3
+
+// sample returns one of every n stories, and the others.
+func sample(all []string, n int) (some, rest []string) {
+	for i, name := range all {
+		if i%n == 0 {
+			some = append(some, name)
+		} else {
+			rest = append(rest, name)
+		}
+	}
+	return some, rest
 }
 
 func play(t *testing.T, files []string) {

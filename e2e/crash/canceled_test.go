@@ -12,18 +12,18 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestCanceledWork kills errand, and lets calls fail, at the failpoints of the jobs that save the work of a canceled task and
-// continue it. The outcome is the same each time: one last comment, and the work, which `retry` finds.
+// TestCanceledWork kills errand, and lets calls fail, at every fifth failpoint of the jobs that save the work of a canceled task
+// and continue it. The outcome is the same each time: one last comment, and the work, which `retry` finds.
 func TestCanceledWork(t *testing.T) {
 	t.Parallel()
-	playPlot(t, canceled, retried(), matches(`stop|saved|release|commit: apply (commented|posted)|POST /issues/N/comments`), "crash, cancel and retry")
+	playPlot(t, canceled, retried(), matches(`stop|saved|release|commit: apply (commented|posted)|POST /issues/N/comments`), every)
 }
 
 // TestHeavyCanceledWork is TestCanceledWork at every failpoint since the command `cancel`.
 func TestHeavyCanceledWork(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, canceled, retried(), matches(``), "crash, cancel and retry")
+	playPlot(t, canceled, retried(), matches(``), 1)
 }
 
 // retried returns the outcome of canceled, written by hand.

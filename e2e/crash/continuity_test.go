@@ -17,32 +17,40 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestContinuity kills errand, and lets calls fail, at every failpoint of the jobs that reopen a pull request, continue it in the
-// task's next life, and close it after a restart. The outcome is the same each time: one pull request, which is closed.
+// TestContinuity kills errand, and lets calls fail, at every fifth failpoint of the jobs that reopen a pull request, continue it
+// in the task's next life, and close it after a restart. The outcome is the same each time: one pull request, which is closed.
 func TestContinuity(t *testing.T) {
 	t.Parallel()
-	playPlot(t, continuity, continued(), matches(`reopen|close_pr|pr_replaced|PATCH /pulls|GET /pulls/N$|updateRefs|heads`), "crash, reopening and restarting")
+	playPlot(t, continuity, continued(), matches(`reopen|close_pr|pr_replaced|PATCH /pulls|GET /pulls/N$|updateRefs|heads`), every)
 }
 
 // TestHeavyContinuity is TestContinuity at every failpoint since the pull request was opened.
 func TestHeavyContinuity(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, continuity, continued(), matches(``), "crash, reopening and restarting")
+	playPlot(t, continuity, continued(), matches(``), 1)
 }
 
-// playPlot plays the lives of a plot with the failpoints whose operation matches.
-func playPlot(t *testing.T, what plot, expected outcome, about func(p point) bool, name string) {
+// every is the distance of the failpoints that the tests sample of a plot. No multiple of it is the number of moments, so that each
+// moment is among them.
+const every = 5
+
+// playPlot plays the lives of a plot with every step-th failpoint of those whose operation matches.
+func playPlot(t *testing.T, p plot, expected outcome, about func(p point) bool, step int) {
 	t.Helper()
-	want, all := record(t, what, expected)
-	_, again := record(t, what, expected)
-	points := slices.DeleteFunc(all, func(p point) bool { // the number of some calls depends on timing
+	want, all := record(t, p, expected)
+	_, again := record(t, p, expected)
+	all = slices.DeleteFunc(all, func(p point) bool { // the number of some calls depends on timing
 		return !about(p) || !slices.Contains(again, p)
 	})
-	c := &count{plot: what}
+	var points []point
+	for i := 0; i < len(all); i += step {
+		points = append(points, all[i])
+	}
+	c := &count{plot: p}
 	g, ctx := errgroup.WithContext(t.Context())
 	g.SetLimit(atOnce)
-	few := min(perLife, len(points)/(len(moments(""))+1)) // so that the moments of an operation are in different lives
+	few := min(perLife, max(1, len(points)/(len(moments(""))+1))) // so that the moments of an operation are in different lives
 	for _, life := range distribute(points, few) {
 		g.Go(func() error {
 			c.play(ctx, t, life, want)
@@ -50,7 +58,7 @@ func playPlot(t *testing.T, what plot, expected outcome, about func(p point) boo
 		})
 	}
 	_ = g.Wait() // the functions return nil
-	c.conclude(t, name, len(points))
+	c.conclude(t, "crash, "+t.Name(), len(points))
 }
 
 // matches returns a function that reports whether the operation of a point matches a regular expression.

@@ -7,7 +7,8 @@
 // sandboxes continue; or errand continues, and only this operation fails or loses its answer. Time is virtual (see
 // clock). TestHeavyKill kills a process at random moments, TestHeavyDurable checks with strace that data is on disk
 // before it is acknowledged, and TestHeavyControls plants faults that must be detected.
-// TestContinuity does the same for a life whose pull request is closed, reopened, continued by the task's next life, and replaced.
+// TestHeavyContinuity, TestHeavySteering, TestHeavyQueue and TestHeavyCanceledWork do the same for other lives; the tests of these names without Heavy
+// play every fifth failpoint.
 // Start reading at TestHeavyCrash, then at gate.
 //
 // ERRAND_TEST_FULL=1 runs all of it; TestSample selects a few failpoints, and

@@ -7,14 +7,25 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 )
 
-// TestQueue kills errand, and lets calls fail, at every failpoint at which a task that waits for people gives up the only VM to
+// handOver matches the operations with which a VM passes from one task to another.
+const handOver = `apply (vm_wanted|queue_moved|slept|released|poked|held_up)|intend VM|VM (end|deleted)`
+
+// TestQueue kills errand, and lets calls fail, at every fifth failpoint at which a task that waits for people gives up the only VM to
 // another one. The outcome is the same each time: both tasks get it, and no work is lost.
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	playPlot(t, sharedVM, shared(), matches(`apply (vm_wanted|queue_moved|slept|released|poked|held_up)|intend VM|VM (end|deleted)`), "crash, a shared VM")
+	playPlot(t, sharedVM, shared(), matches(handOver), every)
+}
+
+// TestHeavyQueue is TestQueue at every one of these failpoints.
+func TestHeavyQueue(t *testing.T) {
+	t.Parallel()
+	heavytest.Mark(t)
+	playPlot(t, sharedVM, shared(), matches(handOver), 1)
 }
 
 // shared returns the outcome of sharedVM, written by hand.

@@ -12,18 +12,18 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// TestSteering kills errand, and lets calls fail, at every failpoint of the jobs that pass a message to a working agent. The outcome
-// is the same each time: the agent is interrupted once, and its plan follows the message.
+// TestSteering kills errand, and lets calls fail, at every fifth failpoint of the jobs that pass a message to a working agent. The
+// outcome is the same each time: the agent is interrupted once, and its plan follows the message.
 func TestSteering(t *testing.T) {
 	t.Parallel()
-	playPlot(t, steering, steered(), exceptLaterTimers(`stop run|start run|reactions|commit: (claim|apply) (due|stop|launch|launched|commented|work_saved)$`), "crash, passing a message to an agent")
+	playPlot(t, steering, steered(), exceptLaterTimers(`stop run|start run|reactions|commit: (claim|apply) (due|stop|launch|launched|commented|work_saved)$`), every)
 }
 
 // TestHeavySteering is TestSteering at every failpoint since the message.
 func TestHeavySteering(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, steering, steered(), exceptLaterTimers(``), "crash, passing a message to an agent")
+	playPlot(t, steering, steered(), exceptLaterTimers(``), 1)
 }
 
 // exceptLaterTimers is matches without the timers after the first one, which interrupts the agent: on a slow machine others
