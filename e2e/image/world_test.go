@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
@@ -25,7 +26,7 @@ type world struct {
 // newWorld starts simulators and writes the configuration. more is appended to it.
 func newWorld(t *testing.T, owner int, more string) world {
 	t.Helper()
-	github, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Record: t.TempDir()})
+	github, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: rsatest.Key(), Record: t.TempDir()})
 	must(t, err)
 	t.Cleanup(func() { _ = github.Close() })
 	address, err := github.Start("127.0.0.1:0")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simgithub/record"
 )
@@ -126,7 +127,7 @@ func changed(raw json.RawMessage, value any, keys ...string) json.RawMessage {
 func recordAnswers(t *testing.T) map[string]record.Record {
 	t.Helper()
 	dir := t.TempDir()
-	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Record: dir})
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: rsatest.Key(), Record: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -22,7 +23,7 @@ const FullName = "octo/app"
 // NewWorld makes octo/app with the collaborators wendy (write), rita (read) and tom (triage).
 func NewWorld(t *testing.T, change ...func(*forge.Config)) *World {
 	t.Helper()
-	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir()})
+	sim, err := simgithub.New(simgithub.Config{Dir: t.TempDir(), Key: rsatest.Key()})
 	if err != nil {
 		t.Fatal(err)
 	}
