@@ -7,11 +7,9 @@
 // sandboxes continue; or errand continues, and only this operation fails or loses its answer. Time is virtual (see
 // clock). TestHeavyKill kills a process at random moments, TestHeavyDurable checks with strace that data is on disk
 // before it is acknowledged, and TestHeavyControls plants faults that must be detected.
-// TestHeavyContinuity, TestHeavySteering, TestHeavyQueue and TestHeavyCanceledWork do the same for other lives; the tests of these names without Heavy
-// play every fifth failpoint.
-// Start reading at TestHeavyCrash, then at gate.
+// TestHeavyContinuity and others do the same for other lives. Start reading at TestHeavyCrash, then at gate.
 //
-// ERRAND_TEST_FULL=1 runs all of it; TestSample selects a few failpoints, and
-// ERRAND_CRASH_SEED repeats the selection. With ERRAND_CRASH_POINTS=<regular expression> TestHeavyCrash runs
-// those whose name, such as "after github: updateRefs #1", matches.
+// ERRAND_TEST_FULL=1 runs all of it. Tests without Heavy select some failpoints: TestSample draws them, and
+// ERRAND_CRASH_SEED repeats the draw; TestContinuity and others play every fifth. With ERRAND_CRASH_POINTS=<regular expression>
+// TestHeavyCrash runs those whose name, such as "after github: updateRefs #1", matches.
 package crash
