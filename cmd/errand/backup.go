@@ -15,7 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/backup"
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/words"
 )
@@ -24,7 +27,7 @@ import (
 const backupStall = 5 * time.Minute
 
 // backupCommand copies the store and the files of the data folder.
-func backupCommand(w world) *cobra.Command {
+func backupCommand(w cli.World) *cobra.Command {
 	var path, file string
 	c := &cobra.Command{
 		Use:   "backup",
@@ -34,29 +37,29 @@ func backupCommand(w world) *cobra.Command {
 			"Otherwise the command reads the data folder itself.\n\n" +
 			"The archive contains keys of errand and text from private repositories: only its owner can read the file. Encrypt it before you\n" +
 			"store it elsewhere. Sandboxes and copies of repositories are left out.",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
 			if file == "" {
 				file = backup.Info{Deployment: cfg.Deployment, At: time.Now()}.FileName()
 			}
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
 			return makeBackup(ctx, w, cfg, file)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().StringVarP(&file, "output", "o", "", "the archive's file, which must not exist; default: errand-DEPLOYMENT-TIME.tar.zst in this folder")
 	return c
 }
 
-func makeBackup(ctx context.Context, w world, cfg config.Config, file string) error {
+func makeBackup(ctx context.Context, w cli.World, cfg config.Config, file string) error {
 	got, err := backup.Save(ctx, file, func(ctx context.Context, to io.Writer) error {
 		err := receiveBackup(ctx, cfg, to)
-		if !errors.Is(err, errNotRunning) {
+		if !errors.Is(err, selfclient.ErrNotRunning) {
 			return err
 		}
 		stopped := server.BackupStopped(ctx, cfg, server.Options{Version: builtFrom().version}, to)
@@ -68,7 +71,7 @@ func makeBackup(ctx context.Context, w world, cfg config.Config, file string) er
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w.out, "%s: %s, verified. It contains secrets of errand: keep it as safe as the data folder.\n", file, describeBackup(got))
+	_, err = fmt.Fprintf(w.Out, "%s: %s, verified. It contains secrets of errand: keep it as safe as the data folder.\n", file, describeBackup(got))
 	return err
 }
 
@@ -83,19 +86,19 @@ func receiveBackup(ctx context.Context, cfg config.Config, to io.Writer) error {
 	defer cancel(nil)
 	stalled := time.AfterFunc(backupStall, func() { cancel(fmt.Errorf("errand has sent nothing for %s", words.Span(backupStall))) })
 	defer stalled.Stop()
-	resp, a, err := beginRequest(ctx, cfg, http.MethodPost, "/backup", url.Values{"id": {rand.Text()}})
+	resp, a, err := selfclient.Begin(ctx, cfg, http.MethodPost, "/backup", url.Values{"id": {rand.Text()}})
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if a.status != http.StatusOK {
-		if a.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
-			return unanswered(http.MethodGet, a.address, err)
+	if a.Status != http.StatusOK {
+		if a.Body, err = io.ReadAll(io.LimitReader(resp.Body, selfclient.MaxAnswer)); err != nil {
+			return selfclient.Unanswered(http.MethodGet, a.Address, err)
 		}
-		if a.status == http.StatusConflict || a.status == http.StatusInternalServerError {
-			return errors.New(oneLine(a.text()))
+		if a.Status == http.StatusConflict || a.Status == http.StatusInternalServerError {
+			return errors.New(logview.OneLine(a.Text()))
 		}
-		return a.unexpected()
+		return a.Unexpected()
 	}
 	_, err = io.Copy(to, movingReader{resp.Body, stalled})
 	var written *os.PathError
@@ -118,7 +121,7 @@ func (r movingReader) Read(p []byte) (int, error) {
 }
 
 // restoreCommand puts a backup back.
-func restoreCommand(w world) *cobra.Command {
+func restoreCommand(w cli.World) *cobra.Command {
 	var path string
 	var force bool
 	c := &cobra.Command{
@@ -131,26 +134,26 @@ func restoreCommand(w world) *cobra.Command {
 			"until `errand resume`.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return errUsage{fmt.Errorf("restore takes one backup, as the path of its file, but got %q", args)}
+				return cli.Usage(fmt.Errorf("restore takes one backup, as the path of its file, but got %q", args))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
 			return restore(ctx, w, cfg, args[0], force)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&force, "force", false, "also if the data folder is not empty, or the backup is of another App or deployment")
 	return c
 }
 
-func restore(ctx context.Context, w world, cfg config.Config, file string, force bool) error {
+func restore(ctx context.Context, w cli.World, cfg config.Config, file string, force bool) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return fmt.Errorf("read the backup: %w", err)
@@ -173,6 +176,6 @@ func restore(ctx context.Context, w world, cfg config.Config, file string, force
 	}
 	s.WriteString("When errand starts, it only receives webhooks: it posts, publishes, creates and deletes nothing until `errand resume`. Before that,\n" +
 		"`errand doctor` compares it with GitHub and the VM provider.\n")
-	_, err = io.WriteString(w.out, s.String())
+	_, err = io.WriteString(w.Out, s.String())
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/cli"
 )
 
 // wants checks the exit code and the output of a command.
@@ -23,37 +25,37 @@ func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	c := newClinic(t, build(t))
 	first, second := c.path("first.tar.zst"), c.path("second.tar.zst")
-	c.wants(exitFailed, "there is nothing to back up", "backup", "-o", first)
+	c.wants(cli.ExitFailed, "there is nothing to back up", "backup", "-o", first)
 	stop := c.serve()
-	c.wants(exitOK, "the store and ", "backup", "-o", first)
+	c.wants(cli.ExitOK, "the store and ", "backup", "-o", first)
 	if info, err := os.Stat(first); err != nil || info.Mode() != 0o600 {
 		t.Errorf("got %v, %v", info, err)
 	}
-	c.wants(exitFailed, "exists already", "backup", "-o", first)
-	c.wants(exitOK, "backup   sent to the operator", "audit")
-	c.wants(exitFailed, "Stop it first", "restore", first, "--force")
+	c.wants(cli.ExitFailed, "exists already", "backup", "-o", first)
+	c.wants(cli.ExitOK, "backup   sent to the operator", "audit")
+	c.wants(cli.ExitFailed, "Stop it first", "restore", first, "--force")
 	listen := c.config["listen"]
 	c.config["listen"] = "127.0.0.1:1"
-	c.wants(exitFailed, "Use the configuration of the running errand", "backup", "-o", second)
+	c.wants(cli.ExitFailed, "Use the configuration of the running errand", "backup", "-o", second)
 	c.config["listen"] = listen
 	stop()
-	c.wants(exitOK, "verified", "backup", "-o", second)
-	c.wants(exitFailed, "is not empty", "restore", first)
-	c.wants(exitOK, "The earlier content is in ", "restore", first, "--force")
+	c.wants(cli.ExitOK, "verified", "backup", "-o", second)
+	c.wants(cli.ExitFailed, "is not empty", "restore", first)
+	c.wants(cli.ExitOK, "The earlier content is in ", "restore", first, "--force")
 	c.config["data"], c.config["deployment"] = c.path("other"), "other"
-	c.wants(exitFailed, `of the deployment "errand"`, "restore", second)
+	c.wants(cli.ExitFailed, `of the deployment "errand"`, "restore", second)
 	delete(c.config, "deployment")
-	c.wants(exitOK, "Restored the backup of ", "restore", second)
-	c.wants(exitFailed, "complete backup", "restore", c.path("admin"))
-	c.wants(exitUsage, "takes one backup", "restore")
-	c.wants(exitFailed, "until `errand resume`", "reap")
+	c.wants(cli.ExitOK, "Restored the backup of ", "restore", second)
+	c.wants(cli.ExitFailed, "complete backup", "restore", c.path("admin"))
+	c.wants(cli.ExitUsage, "takes one backup", "restore")
+	c.wants(cli.ExitFailed, "until `errand resume`", "reap")
 	c.serve()
-	c.wants(exitOK, "restore  restored from the backup of ", "audit")
-	c.wants(exitOK, "errand is paused", "status")
-	c.wants(exitOK, "errand: resumed", "resume")
-	c.wants(exitOK, "0 open tasks", "status")
+	c.wants(cli.ExitOK, "restore  restored from the backup of ", "audit")
+	c.wants(cli.ExitOK, "errand is paused", "status")
+	c.wants(cli.ExitOK, "errand: resumed", "resume")
+	c.wants(cli.ExitOK, "0 open tasks", "status")
 	c.write("other/restore.unfinished", "", 0o600)
-	c.wants(exitFailed, "was interrupted", "reap", "--dry-run")
+	c.wants(cli.ExitFailed, "was interrupted", "reap", "--dry-run")
 }
 
 // TestBackupIsCut: after any failure no file remains, and the error gives the reason.
@@ -84,11 +86,11 @@ func TestBackupIsCut(t *testing.T) {
 			t.Cleanup(errand.Close)
 			k := newClinic(t, filepath.Join(t.TempDir(), "errand"))
 			k.config["listen"] = strings.TrimPrefix(errand.URL, "http://")
-			k.wants(exitFailed, "no such file", "backup", "-o", k.path("out/b.tar.zst"))
+			k.wants(cli.ExitFailed, "no such file", "backup", "-o", k.path("out/b.tar.zst"))
 			if err := os.Mkdir(k.path("out"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			k.wants(exitFailed, c.want, "backup", "-o", k.path("out/b.tar.zst"))
+			k.wants(cli.ExitFailed, c.want, "backup", "-o", k.path("out/b.tar.zst"))
 			if left, err := os.ReadDir(k.path("out")); err != nil || len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}

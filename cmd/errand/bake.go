@@ -14,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/bake"
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 )
 
 // bakeCommand bakes base images.
-func bakeCommand(w world) *cobra.Command {
+func bakeCommand(w cli.World) *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "bake GROUP…",
@@ -31,14 +32,14 @@ func bakeCommand(w world) *cobra.Command {
 			"If errand is running, it bakes the image instead. It also bakes automatically when a recipe has changed.",
 		RunE: func(c *cobra.Command, args []string) error { return runBake(c.Context(), w, path, args) },
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	return c
 }
 
-func runBake(ctx context.Context, w world, path string, groups []string) (err error) {
-	ctx, stop := untilSignal(ctx)
+func runBake(ctx context.Context, w cli.World, path string, groups []string) (err error) {
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
-	cfg, err := config.Load(path, w.env)
+	cfg, err := config.Load(path, w.Lookup)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 		return errors.New("no groups are configured: add one under `bake` in the configuration")
 	}
 	if len(groups) == 0 {
-		return errUsage{fmt.Errorf("name the groups to bake: %s", known)}
+		return cli.Usage(fmt.Errorf("name the groups to bake: %s", known))
 	}
 	for _, g := range groups {
 		if _, ok := cfg.Bake[g]; !ok {
@@ -55,11 +56,11 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 		}
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{
-		Out:        w.err,
+		Out:        w.Err,
 		NoColor:    true,
 		TimeFormat: time.TimeOnly,
 	}).Level(zerolog.InfoLevel).With().Timestamp().Logger()
-	tools, err := server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.bin})
+	tools, err := server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.BinDir})
 	if errors.Is(err, server.ErrServing) {
 		return askServing(ctx, w, cfg, groups)
 	}
@@ -72,7 +73,7 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(w.out, "%s: image %s of %.1f GB is available.\n", g, img.ID, float64(img.StoredMB)/1000); err != nil {
+		if _, err := fmt.Fprintf(w.Out, "%s: image %s of %.1f GB is available.\n", g, img.ID, float64(img.StoredMB)/1000); err != nil {
 			return err
 		}
 	}
@@ -80,7 +81,7 @@ func runBake(ctx context.Context, w world, path string, groups []string) (err er
 }
 
 // askServing asks the running errand to bake the images and waits.
-func askServing(ctx context.Context, w world, cfg config.Config, groups []string) error {
+func askServing(ctx context.Context, w cli.World, cfg config.Config, groups []string) error {
 	wait := func(ctx context.Context, d time.Duration) error {
 		if clock.Sleep(ctx, d) != nil {
 			return errors.New("stopped waiting; errand continues baking")
@@ -88,7 +89,7 @@ func askServing(ctx context.Context, w world, cfg config.Config, groups []string
 		return nil
 	}
 	for _, g := range groups {
-		if _, err := fmt.Fprintf(w.out, "%s: the running errand bakes it; its log shows the progress.\n", g); err != nil {
+		if _, err := fmt.Fprintf(w.Out, "%s: the running errand bakes it; its log shows the progress.\n", g); err != nil {
 			return err
 		}
 		r, err := bake.Ask(ctx, server.AskedDir(cfg), g, rand.Text(), wait)
@@ -98,7 +99,7 @@ func askServing(ctx context.Context, w world, cfg config.Config, groups []string
 		if r.Error != "" {
 			return errors.New(r.Error)
 		}
-		if _, err := fmt.Fprintf(w.out, "%s: image %s is available.\n", g, r.Image); err != nil {
+		if _, err := fmt.Fprintf(w.Out, "%s: image %s is available.\n", g, r.Image); err != nil {
 			return err
 		}
 	}

@@ -12,21 +12,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/server"
 )
 
 // checkCommand validates a configuration with its secrets, as serve does, and starts nothing.
-func checkCommand(w world) *cobra.Command {
+func checkCommand(w cli.World) *cobra.Command {
 	var path string
 	var models bool
 	c := &cobra.Command{
 		Use:   "check-config",
 		Short: "Check a configuration: print each mistake with its line, key and correction",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
@@ -34,10 +35,10 @@ func checkCommand(w world) *cobra.Command {
 			if cfg.Admin.Listen != "" {
 				pages = cfg.Admin.Listen
 			}
-			_, err = fmt.Fprintf(w.out, "ok: %s\n  listen    %s\n  pages     %s\n  data      %s\n  provider  %s\n  agent     %s\n", path, cfg.Listen, pages, cfg.Data, cfg.Provider, strings.Join(cfg.Routes(), "\n            "))
+			_, err = fmt.Fprintf(w.Out, "ok: %s\n  listen    %s\n  pages     %s\n  data      %s\n  provider  %s\n  agent     %s\n", path, cfg.Listen, pages, cfg.Data, cfg.Provider, strings.Join(cfg.Routes(), "\n            "))
 			for _, text := range cfg.Warnings() {
 				if err == nil {
-					_, err = fmt.Fprintf(w.out, "warning: %s\n", text)
+					_, err = fmt.Fprintf(w.Out, "warning: %s\n", text)
 				}
 			}
 			if err != nil || !models {
@@ -46,13 +47,13 @@ func checkCommand(w world) *cobra.Command {
 			return tryModels(cmd.Context(), w, cfg)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&models, "models", false, "check that the model providers accept their keys (free of charge)")
 	return c
 }
 
 // tryModels checks whether each model provider accepts its key.
-func tryModels(ctx context.Context, w world, cfg config.Config) error {
+func tryModels(ctx context.Context, w cli.World, cfg config.Config) error {
 	tried, bad := server.TryModels(ctx, cfg), 0
 	for _, name := range slices.Sorted(maps.Keys(tried)) {
 		text := "accepts the key"
@@ -65,7 +66,7 @@ func tryModels(ctx context.Context, w world, cfg config.Config) error {
 		} else if err != nil {
 			bad, text = bad+1, err.Error()
 		}
-		if _, err := fmt.Fprintf(w.out, "  models.%s: %s\n", name, text); err != nil {
+		if _, err := fmt.Fprintf(w.Out, "  models.%s: %s\n", name, text); err != nil {
 			return err
 		}
 	}
@@ -76,14 +77,14 @@ func tryModels(ctx context.Context, w world, cfg config.Config) error {
 }
 
 // versionCommand prints the version.
-func versionCommand(w world) *cobra.Command {
+func versionCommand(w cli.World) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := builtFrom()
-			_, err := fmt.Fprintf(w.out, "errand %s (%s, %s/%s)\n", b.version, b.goVersion, runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(w.Out, "errand %s (%s, %s/%s)\n", b.version, b.goVersion, runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // TestCheckModels: --models checks each provider's key and nothing else.
@@ -45,7 +47,7 @@ func TestCheckModels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := secrets(t)
+			env := clitest.Secrets(t)
 			env["ANTHROPIC_API_KEY"], env["OPENAI_API_KEY"] = "good-key-for-tests", test.openai
 			code, out, errs := call(t, env, "check-config", "--models", "-c", file)
 			if code != test.code || !strings.Contains(out, test.says) || !strings.Contains(out, "models.anthropic: accepts the key") || strings.Contains(out+errs, "key-for-tests") {

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -14,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/costs"
 	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/operator"
 	"github.com/errand-bot/errand/internal/words"
 )
 
@@ -26,7 +26,7 @@ const (
 )
 
 // completionCommand prints the script with which a shell completes errand's commands.
-func completionCommand(w world) *cobra.Command {
+func completionCommand(w cli.World) *cobra.Command {
 	shells := []cobra.Completion{"bash", "zsh", "fish"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
@@ -40,21 +40,21 @@ func completionCommand(w world) *cobra.Command {
 		ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(shells, args[0]) {
-				return errUsage{fmt.Errorf("completion takes a shell, bash, zsh or fish, but got %q", args)}
+				return cli.Usage(fmt.Errorf("completion takes a shell, bash, zsh or fish, but got %q", args))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			switch args[0] {
 			case "zsh":
-				return c.Root().GenZshCompletion(w.out)
+				return c.Root().GenZshCompletion(w.Out)
 			case "fish":
-				return c.Root().GenFishCompletion(w.out, true)
+				return c.Root().GenFishCompletion(w.Out, true)
 			}
-			if _, err := io.WriteString(w.out, bashWords); err != nil {
+			if _, err := io.WriteString(w.Out, bashWords); err != nil {
 				return err
 			}
-			return c.Root().GenBashCompletionV2(w.out, true)
+			return c.Root().GenBashCompletionV2(w.Out, true)
 		},
 	}
 }
@@ -84,7 +84,7 @@ fi
 type completer func(c *cobra.Command, args []string, toComplete string) []cobra.Completion
 
 // addCompletions completes the arguments of every command by its usage line, and the values of its flags.
-func addCompletions(parent *cobra.Command, w world) {
+func addCompletions(parent *cobra.Command, w cli.World) {
 	values := map[string]completer{
 		"level":    func(*cobra.Command, []string, string) []cobra.Completion { return logview.Levels() },
 		"repo":     repos(w),
@@ -106,7 +106,7 @@ func addCompletions(parent *cobra.Command, w world) {
 }
 
 // argumentsOf returns what completes a command's arguments, or nil.
-func argumentsOf(c *cobra.Command, w world) completer {
+func argumentsOf(c *cobra.Command, w cli.World) completer {
 	_, usage, _ := strings.Cut(c.Use, " ")
 	ended := slices.Contains([]string{"audit", "destroy", "logs", "purge", "restart", "retry", "task"}, c.Name())
 	switch {
@@ -144,22 +144,10 @@ func unlessGiven(complete completer, usage string) completer {
 	}
 }
 
-// named is an issue in the board.
-type named struct {
-	Repo  string
-	Issue int
-}
-
-// listing is the part of the board that names tasks.
-type listing struct {
-	Tasks, Ended []card
-	Unstarted    []named
-}
-
 // listed reads the tasks of the running errand. Completions have no errors: without an answer there is nothing to complete.
-func listed(c *cobra.Command, w world, repo string) (l listing) {
+func listed(c *cobra.Command, w cli.World, repo string) (l operator.Listing) {
 	path := c.Flag("config").Value.String()
-	cfg, err := config.Load(path, w.env)
+	cfg, err := config.Load(path, w.Lookup)
 	if err != nil {
 		return l
 	}
@@ -169,19 +157,15 @@ func listed(c *cobra.Command, w world, repo string) (l listing) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	query := url.Values{"offset": {"0"}, "limit": {fmt.Sprint(maxTasks)}}
-	if repoName.MatchString(repo) {
-		query.Set("repo", repo)
-	}
-	body, err := getJSON(ctx, cfg, "/status.json?"+query.Encode())
-	if err != nil || json.Unmarshal(body, &l) != nil {
-		return listing{}
+	l, err = operator.List(ctx, cfg, repo)
+	if err != nil {
+		return operator.Listing{}
 	}
 	return l
 }
 
 // tasks completes open tasks, and ended ones too if all is set. Only what cannot mean anything else to a shell is offered.
-func tasks(w world, all bool) completer {
+func tasks(w cli.World, all bool) completer {
 	return func(c *cobra.Command, _ []string, toComplete string) (list []cobra.Completion) {
 		repo, _, isWhole := strings.Cut(toComplete, "#")
 		if !isWhole {
@@ -192,7 +176,7 @@ func tasks(w world, all bool) completer {
 			l.Tasks = append(l.Tasks, l.Ended...)
 		}
 		for _, t := range l.Tasks {
-			if key := fmt.Sprintf("%s#%d", t.Repo, t.Issue); taskName.MatchString(key) {
+			if key := fmt.Sprintf("%s#%d", t.Repo, t.Issue); cli.TaskName.MatchString(key) {
 				list = append(list, cobra.CompletionWithDesc(key, words.Phase(t.Phase)))
 			}
 		}
@@ -201,10 +185,10 @@ func tasks(w world, all bool) completer {
 }
 
 // unstarted completes issues that have errand's label or assignee, but no task.
-func unstarted(w world) completer {
+func unstarted(w cli.World) completer {
 	return func(c *cobra.Command, _ []string, _ string) (list []cobra.Completion) {
 		for _, t := range listed(c, w, "").Unstarted {
-			if key := fmt.Sprintf("%s#%d", t.Repo, t.Issue); taskName.MatchString(key) {
+			if key := fmt.Sprintf("%s#%d", t.Repo, t.Issue); cli.TaskName.MatchString(key) {
 				list = append(list, key)
 			}
 		}
@@ -213,11 +197,11 @@ func unstarted(w world) completer {
 }
 
 // repos completes the repositories of tasks.
-func repos(w world) completer {
+func repos(w cli.World) completer {
 	return func(c *cobra.Command, _ []string, _ string) []cobra.Completion {
 		l, found := listed(c, w, ""), map[string]bool{}
 		for _, t := range append(l.Tasks, l.Ended...) {
-			if repoName.MatchString(t.Repo) {
+			if cli.RepoName.MatchString(t.Repo) {
 				found[t.Repo] = true
 			}
 		}
@@ -226,9 +210,9 @@ func repos(w world) completer {
 }
 
 // groups completes the groups of base images in the configuration.
-func groups(w world) completer {
+func groups(w cli.World) completer {
 	return func(c *cobra.Command, _ []string, _ string) []cobra.Completion {
-		cfg, err := config.Load(c.Flag("config").Value.String(), w.env)
+		cfg, err := config.Load(c.Flag("config").Value.String(), w.Lookup)
 		if err != nil {
 			return nil
 		}

@@ -12,12 +12,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // completed returns the words that the program offers, without descriptions.
 func completed(t *testing.T, args ...string) (words []string) {
 	t.Helper()
-	code, out, _ := call(t, secrets(t), append([]string{"__complete"}, args...)...)
+	code, out, _ := call(t, clitest.Secrets(t), append([]string{"__complete"}, args...)...)
 	if code != 0 || !strings.HasSuffix(out, "\n:4\n") && out != ":4\n" {
 		t.Errorf("%q: code %d, output %q", args, code, out)
 	}
@@ -32,7 +34,7 @@ func completed(t *testing.T, args ...string) (words []string) {
 // TestCompletions: arguments are completed by the usage of the command, tasks with those of the running errand.
 func TestCompletions(t *testing.T) {
 	t.Parallel()
-	file := statusConfig(t, goldenServer(t), "")
+	file := clitest.Config(t, clitest.GoldenServer(t), "")
 	open := []string{"acme/shop#2", "acme/shop#3", "acme/web#9", "acme/shop#1", "acme/shop#4", "acme/shop#6", "acme/shop#5"}
 	all := append(slices.Clone(open), "acme/shop#7", "acme/shop#8")
 	for name, c := range map[string]struct {
@@ -78,14 +80,14 @@ func TestCompletionsAreHarmless(t *testing.T) {
 	t.Cleanup(evil.Close)
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(silent.Close)
-	file := statusConfig(t, strings.TrimPrefix(evil.URL, "http://"), "")
+	file := clitest.Config(t, strings.TrimPrefix(evil.URL, "http://"), "")
 	for name, want := range map[string][]string{"task": {"acme/ok#4"}, "adopt": {"acme/ok#7"}, "run": {"acme/ok#7"}} {
 		if got := completed(t, name, "-c", file, ""); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 	begun := time.Now()
-	if got := completed(t, "task", "-c", statusConfig(t, strings.TrimPrefix(silent.URL, "http://"), ""), ""); got != nil || time.Since(begun) > 20*time.Second {
+	if got := completed(t, "task", "-c", clitest.Config(t, strings.TrimPrefix(silent.URL, "http://"), ""), ""); got != nil || time.Since(begun) > 20*time.Second {
 		t.Errorf("got %q after %s", got, time.Since(begun))
 	}
 }
@@ -93,7 +95,7 @@ func TestCompletionsAreHarmless(t *testing.T) {
 // TestEveryUsageIsCompleted: every command completes what its usage line names.
 func TestEveryUsageIsCompleted(t *testing.T) {
 	t.Parallel()
-	file := statusConfig(t, goldenServer(t), "")
+	file := clitest.Config(t, clitest.GoldenServer(t), "")
 	_, help, _ := call(t, nil, "--help")
 	n := 0
 	for _, m := range regexp.MustCompile(`(?m)^  ([a-z-]+) +[A-Z]`).FindAllStringSubmatch(help, -1) {
@@ -122,7 +124,7 @@ func inShell(t *testing.T, shell, dir, script string, args ...string) string {
 	cmd := exec.CommandContext(ctx, path, append([]string{"-c", script, shell}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir}
-	for name, value := range secrets(t) {
+	for name, value := range clitest.Secrets(t) {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	out, err := cmd.CombinedOutput()
@@ -137,7 +139,7 @@ func inShell(t *testing.T, shell, dir, script string, args ...string) string {
 func TestCompletionInShells(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Dir(build(t))
-	config, err := os.ReadFile(statusConfig(t, goldenServer(t), ""))
+	config, err := os.ReadFile(clitest.Config(t, clitest.GoldenServer(t), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +149,7 @@ func TestCompletionInShells(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			code, script, _ := call(t, secrets(t), "completion", shell)
+			code, script, _ := call(t, clitest.Secrets(t), "completion", shell)
 			if code != 0 || strings.Contains(script, "-for-tests") {
 				t.Errorf("code %d, or the script contains a secret", code)
 			}

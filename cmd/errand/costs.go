@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/costs"
 )
 
@@ -21,7 +22,7 @@ type costsFlags struct {
 }
 
 // costsCommand simulates the cost of VMs. It calls no provider: the prices are the simulator's.
-func costsCommand(w world) *cobra.Command {
+func costsCommand(w cli.World) *cobra.Command {
 	f := costsFlags{setting: costs.DefaultSetting()}
 	var names, rules []string
 	for _, g := range costs.Generators() {
@@ -33,8 +34,8 @@ func costsCommand(w world) *cobra.Command {
 		Long: "Replay a trace of tasks against a simulator of Hetzner Cloud, once for each policy, and print the bills.\n" +
 			"Nothing is ordered and no provider is called: prices are Hetzner's of " + costs.PricesOf + ", before tax.\n\n" +
 			"A trace has one task per line, in the format of `--write`. Generators:\n" + strings.Join(rules, "\n"),
-		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return f.run(w.out) },
+		Args: cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run(w.Out) },
 	}
 	c.Flags().StringVar(&f.trace, "trace", "", "file with one task per line; - is standard input")
 	c.Flags().StringVar(&f.generate, "generate", names[0], "generator of the trace: "+strings.Join(names, ", "))

@@ -13,8 +13,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/server"
 )
 
@@ -32,7 +34,7 @@ type examination struct {
 }
 
 // doctorCommand checks an installation and says how to fix its problems.
-func doctorCommand(w world) *cobra.Command {
+func doctorCommand(w cli.World) *cobra.Command {
 	var e examination
 	c := &cobra.Command{
 		Use:   "doctor",
@@ -40,23 +42,23 @@ func doctorCommand(w world) *cobra.Command {
 		Long: "Check the GitHub App, its webhook and installations, the VM provider, the models and this host. Each problem is printed with its\n" +
 			"meaning and the command or click that fixes it. A running errand makes the checks itself; otherwise this command makes them and\n" +
 			"changes nothing. Nothing costs money. The exit code is 1 if a check failed; warnings do not count.",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
 			ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 			defer cancel()
 			return e.run(ctx, w)
 		},
 	}
-	configFlag(c, &e.path)
+	cli.ConfigFlag(c, &e.path)
 	c.Flags().BoolVar(&e.asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&e.fixModes, "fix", false, "revoke other users' access to the data folder and to secret files that errand's user owns, then check")
 	return c
 }
 
-func (e examination) run(ctx context.Context, w world) error {
-	cfg, invalid := config.Load(e.path, w.env) // once: a secret may come from a pipe
+func (e examination) run(ctx context.Context, w cli.World) error {
+	cfg, invalid := config.Load(e.path, w.Lookup) // once: a secret may come from a pipe
 	if e.fixModes && invalid == nil {
 		if err := e.fix(w, cfg); err != nil {
 			return err
@@ -71,11 +73,11 @@ func (e examination) run(ctx context.Context, w world) error {
 	}
 	report.Clean()
 	if e.asJSON {
-		encoder := json.NewEncoder(w.out)
+		encoder := json.NewEncoder(w.Out)
 		encoder.SetIndent("", "  ")
 		err = encoder.Encode(report)
 	} else {
-		err = report.Write(w.out)
+		err = report.Write(w.Out)
 	}
 	if n := report.Count(doctor.Failed); err == nil && n > 0 {
 		err = fmt.Errorf("failed checks: %d", n)
@@ -84,7 +86,7 @@ func (e examination) run(ctx context.Context, w world) error {
 }
 
 // report makes the checks, in the running errand if there is one. Invalid is why the configuration could not be loaded.
-func (e examination) report(ctx context.Context, w world, cfg config.Config, invalid error) (doctor.Report, error) {
+func (e examination) report(ctx context.Context, w cli.World, cfg config.Config, invalid error) (doctor.Report, error) {
 	r := doctor.Report{Version: builtFrom().version}
 	if err := invalid; err != nil {
 		r.Findings = []doctor.Finding{{
@@ -103,10 +105,10 @@ func (e examination) report(ctx context.Context, w world, cfg config.Config, inv
 		return r, ctx.Err()
 	case err == nil:
 		return served, nil
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, selfclient.ErrNotRunning):
 		return e.stopped(ctx, w, cfg)
 	}
-	if host := cfg.TLSHost(); host != "" && cfg.Admin.Listen == "" && errors.Is(err, errNoAnswer) {
+	if host := cfg.TLSHost(); host != "" && cfg.Admin.Listen == "" && errors.Is(err, selfclient.ErrNoAnswer) {
 		r, stopped := e.stopped(ctx, w, cfg)
 		r.Findings = append(doctor.CertificateCheck(doctor.Certificate{Host: host, Err: err, Now: time.Now})(ctx), r.Findings...)
 		return r, stopped
@@ -139,40 +141,40 @@ func served(ctx context.Context, cfg config.Config) (r doctor.Report, err error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	a, err := ask(ctx, to, http.MethodGet, "/doctor.json")
+	a, err := selfclient.Ask(ctx, to, http.MethodGet, "/doctor.json")
 	if started, _ := server.IsServing(cfg); another && started { // meanwhile: systemd had its socket
 		return served(ctx, cfg)
 	}
 	switch {
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, selfclient.ErrNotRunning):
 		return r, err
 	case another:
 		data, err := filepath.Abs(cfg.Data)
-		return r, errors.Join(fmt.Errorf("something answers at %s, but %w %s", a.address, errNotOnFolder, data), err)
+		return r, errors.Join(fmt.Errorf("something answers at %s, but %w %s", a.Address, errNotOnFolder, data), err)
 	case ctx.Err() != nil:
-		return r, fmt.Errorf("errand at %s did not answer within %s", a.address, answerTimeout)
+		return r, fmt.Errorf("errand at %s did not answer within %s", a.Address, answerTimeout)
 	case err != nil:
 		return r, err
-	case a.status != http.StatusOK:
-		return r, a.unexpected()
+	case a.Status != http.StatusOK:
+		return r, a.Unexpected()
 	}
-	if err := json.Unmarshal(a.body, &r); err != nil || !r.Serving || len(r.Findings) == 0 {
-		return doctor.Report{}, fmt.Errorf("what answers at %s sent no report of errand doctor", a.address)
+	if err := json.Unmarshal(a.Body, &r); err != nil || !r.Serving || len(r.Findings) == 0 {
+		return doctor.Report{}, fmt.Errorf("what answers at %s sent no report of errand doctor", a.Address)
 	}
 	return r, nil
 }
 
 // stopped makes the checks without a running errand.
-func (e examination) stopped(ctx context.Context, w world, cfg config.Config) (doctor.Report, error) {
-	return server.DoctorStopped(ctx, cfg, server.Options{Log: zerolog.Nop(), Version: builtFrom().version, BinDir: w.bin, InContainer: w.inContainer()})
+func (e examination) stopped(ctx context.Context, w cli.World, cfg config.Config) (doctor.Report, error) {
+	return server.DoctorStopped(ctx, cfg, server.Options{Log: zerolog.Nop(), Version: builtFrom().version, BinDir: w.BinDir, InContainer: inContainer(w)})
 }
 
 // fix corrects the modes of errand's own files that other users can access. It looks at the files itself: what answers at errand's
 // address may be another program.
-func (e examination) fix(w world, cfg config.Config) error {
+func (e examination) fix(w cli.World, cfg config.Config) error {
 	done, err := server.FixModes(cfg)
 	for _, c := range done {
-		if _, err := fmt.Fprintf(w.err, "fixed: mode %04o for %s\n", c.Mode, c.Path); err != nil {
+		if _, err := fmt.Fprintf(w.Err, "fixed: mode %04o for %s\n", c.Mode, c.Path); err != nil {
 			return err
 		}
 	}

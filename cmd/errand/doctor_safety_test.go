@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/doctor"
 )
@@ -99,7 +100,7 @@ func TestDoctorDistrustsTheAddress(t *testing.T) {
 			c.config["listen"] = strings.TrimPrefix(other.URL, "http://")
 			for _, args := range [][]string{nil, {"--json"}} {
 				code, out, errs := callIn(t, c.bin, nil, append([]string{"doctor", "--fix", "-c", c.file()}, args...)...)
-				if code != exitFailed || strings.ContainsAny(out+errs, "\x1b\u009b\a") || strings.Contains(out, "u001b") || strings.Contains(out, strings.Repeat("x", 1500)) {
+				if code != cli.ExitFailed || strings.ContainsAny(out+errs, "\x1b\u009b\a") || strings.Contains(out, "u001b") || strings.Contains(out, strings.Repeat("x", 1500)) {
 					t.Errorf("code %d, output %q", code, out+errs)
 				}
 				if !strings.Contains(out, "no errand runs on the data folder") {
@@ -194,7 +195,7 @@ func TestDoctorIsInterrupted(t *testing.T) {
 		}
 	}()
 	var out, errs bytes.Buffer
-	w := world{out: &out, err: &errs, bin: c.bin, env: func(string) (string, bool) { return "", false }}
+	w := cli.World{Out: &out, Err: &errs, BinDir: c.bin, Lookup: func(string) (string, bool) { return "", false }}
 	err := examination{path: c.file()}.run(ctx, w)
 	if err == nil || !strings.Contains(err.Error(), "interrupted") || out.Len() > 0 {
 		t.Errorf("got %v and %q", err, out.String())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -273,7 +274,7 @@ func TestDoctor(t *testing.T) {
 			if first.Check != fault.check || first.Status != fault.status || !strings.Contains(first.Found, fault.found) || !strings.Contains(first.Fix, fault.fix) {
 				t.Fatalf("got first %+v of\n%+v", first, r.Findings)
 			}
-			if failed := fault.status == doctor.Failed; failed != (code == exitFailed) || first.Meaning == "" {
+			if failed := fault.status == doctor.Failed; failed != (code == cli.ExitFailed) || first.Meaning == "" {
 				t.Errorf("code %d, meaning %q", code, first.Meaning)
 			}
 			if fault.follow == nil {
@@ -302,7 +303,7 @@ func TestDoctorOfHealthyInstallation(t *testing.T) {
 				c.serve()
 			}
 			code, r := c.doctor()
-			if code != exitOK || r.Serving != serving {
+			if code != cli.ExitOK || r.Serving != serving {
 				t.Errorf("code %d, serving %t", code, r.Serving)
 			}
 			checks := map[string]bool{}

@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
 )
 
 // configCommand lists the values of the configuration with their origins.
-func configCommand(w world) *cobra.Command {
+func configCommand(w cli.World) *cobra.Command {
 	var path string
 	var all, asJSON bool
 	c := &cobra.Command{
@@ -23,9 +24,9 @@ func configCommand(w world) *cobra.Command {
 		Long: "List the values that the configuration file sets, with its lines; with --effective also all defaults. Secrets are never shown, only\n" +
 			"whether they are set, and from which environment variable or file. errand need not be running: one that runs has the values that\n" +
 			"the file had when it was started.",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			list, err := config.Effective(path, w.env)
+			list, err := config.Effective(path, w.Lookup)
 			if err != nil {
 				return err
 			}
@@ -37,19 +38,19 @@ func configCommand(w world) *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("print the configuration: %w", err)
 				}
-				return printJSON(w.out, append(data, '\n'))
+				return cli.PrintJSON(w.Out, append(data, '\n'))
 			}
 			var s strings.Builder
-			t := newTable(&s, "KEY", "VALUE", "ORIGIN")
+			t := cli.NewTable(&s, "KEY", "VALUE", "ORIGIN")
 			for _, v := range list {
-				t.row(v.Key, v.Text(), v.OriginText(path))
+				t.Row(v.Key, v.Text(), v.OriginText(path))
 			}
-			t.flush()
-			_, err = io.WriteString(w.out, logview.Plain(s.String()))
+			t.Flush()
+			_, err = io.WriteString(w.Out, logview.Plain(s.String()))
 			return err
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&all, "effective", false, "list all values, also the defaults")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON: file and settings")
 	return c

@@ -7,13 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 	"github.com/errand-bot/errand/internal/config"
 )
 
 // TestConfig: config lists the values of the file, and with --effective also the defaults, each with its origin and without secrets.
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	file := statusConfig(t, "127.0.0.1:9000", "")
+	file := clitest.Config(t, "127.0.0.1:9000", "")
 	for name, c := range map[string]struct {
 		args        []string
 		code        int
@@ -24,13 +26,13 @@ func TestConfig(t *testing.T) {
 			out: []string{"KEY ", "listen  ", file + ":1\n", "(set)", "environment variable ERRAND_ADMIN_TOKEN (" + file + ":3)"}, absent: []string{"default", "limits."},
 		},
 		"effective":    {args: []string{"--effective"}, out: []string{"limits.cost ", "default\n", "environment variable ERRAND_PRIVATE_KEY", "hetzner.token ", "(not set)"}},
-		"no file":      {args: []string{"-c", "none.yml"}, code: exitFailed, err: "open none.yml"},
-		"a word":       {args: []string{"limits"}, code: exitUsage, err: "config takes no arguments"},
+		"no file":      {args: []string{"-c", "none.yml"}, code: cli.ExitFailed, err: "open none.yml"},
+		"a word":       {args: []string{"limits"}, code: cli.ExitUsage, err: "config takes no arguments"},
 		"JSON of file": {args: []string{"--json"}, out: []string{`"origin": "env"`, `"from": "ERRAND_ADMIN_TOKEN"`, `"line": 3`}, absent: []string{`"default"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, out, errs := call(t, secrets(t), append([]string{"config", "-c", file}, c.args...)...)
+			code, out, errs := call(t, clitest.Secrets(t), append([]string{"config", "-c", file}, c.args...)...)
 			if code != c.code || !strings.Contains(errs, c.err) {
 				t.Errorf("got code %d, errors %q", code, errs)
 			}
@@ -51,7 +53,7 @@ func TestConfig(t *testing.T) {
 // TestConfigJSON: the JSON can be read back, and has a value of the type that the key has.
 func TestConfigJSON(t *testing.T) {
 	t.Parallel()
-	code, out, errs := call(t, secrets(t), "config", "--effective", "--json", "-c", "../../config.example.yml")
+	code, out, errs := call(t, clitest.Secrets(t), "config", "--effective", "--json", "-c", "../../config.example.yml")
 	var list struct {
 		File     string
 		Settings []config.Setting

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/initrepo"
 	"github.com/errand-bot/errand/internal/logview"
@@ -29,7 +30,7 @@ type initiation struct {
 }
 
 // initCommand proposes the settings of a repository.
-func initCommand(w world) *cobra.Command {
+func initCommand(w cli.World) *cobra.Command {
 	var f initiation
 	c := &cobra.Command{
 		Use:   "init OWNER/REPO",
@@ -38,18 +39,18 @@ func initCommand(w world) *cobra.Command {
 			"this host, show the resulting .errand.yml, and open a pull request with it if you agree. Repeated, it updates that pull request.\n\n" +
 			"Present settings are only replaced with --force. Nothing of the repository runs outside of the sandbox. errand may be running or not.",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || !repoName.MatchString(args[0]) {
-				return errUsage{fmt.Errorf("init takes one repository, as OWNER/REPO, but got %q", args)}
+			if len(args) != 1 || !cli.RepoName.MatchString(args[0]) {
+				return cli.Usage(fmt.Errorf("init takes one repository, as OWNER/REPO, but got %q", args))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
 			return f.run(ctx, w, args[0])
 		},
 	}
-	configFlag(c, &f.path)
+	cli.ConfigFlag(c, &f.path)
 	c.Flags().StringVar(&f.branch, "branch", initrepo.DefaultBranch, "branch of the pull request")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what was found and the file, and change nothing on GitHub")
 	c.Flags().BoolVar(&f.noPlay, "no-play", false, "do not try the commands")
@@ -72,23 +73,23 @@ type initResult struct {
 	PullRequest *initrepo.Published `json:"pull_request"`
 }
 
-func (f initiation) run(ctx context.Context, w world, name string) error {
+func (f initiation) run(ctx context.Context, w cli.World, name string) error {
 	if f.asJSON && !f.yes && !f.dryRun {
-		return errUsage{errors.New("--json asks nothing: add --dry-run, or --yes to open the pull request")}
+		return cli.Usage(errors.New("--json asks nothing: add --dry-run, or --yes to open the pull request"))
 	}
-	if !f.dryRun && !f.yes && !setup.IsTerminal(w.in) {
-		return errUsage{errors.New("there is no terminal to ask in: add --dry-run, or --yes to open the pull request")}
+	if !f.dryRun && !f.yes && !setup.IsTerminal(w.In) {
+		return cli.Usage(errors.New("there is no terminal to ask in: add --dry-run, or --yes to open the pull request"))
 	}
-	cfg, err := config.Load(f.path, w.env)
+	cfg, err := config.Load(f.path, w.Lookup)
 	if err != nil {
 		return err
 	}
-	log := zerolog.New(zerolog.ConsoleWriter{Out: w.err, NoColor: true}).Level(zerolog.WarnLevel).With().Timestamp().Logger()
-	tools, err := server.OpenInit(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.bin})
+	log := zerolog.New(zerolog.ConsoleWriter{Out: w.Err, NoColor: true}).Level(zerolog.WarnLevel).With().Timestamp().Logger()
+	tools, err := server.OpenInit(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.BinDir})
 	if err != nil {
 		return err
 	}
-	s := &initSession{tools: tools, proposer: tools.Proposer(), agents: cfg.Provider, say: w.out}
+	s := &initSession{tools: tools, proposer: tools.Proposer(), agents: cfg.Provider, say: w.Out}
 	err = f.propose(ctx, w, s, name)
 	if ctx.Err() != nil {
 		err = f.interrupted(err, s.publishing)
@@ -118,16 +119,16 @@ type initSession struct {
 	publishing bool
 }
 
-func (f initiation) propose(ctx context.Context, w world, s *initSession, name string) error {
+func (f initiation) propose(ctx context.Context, w cli.World, s *initSession, name string) error {
 	if f.asJSON {
-		s.say = w.err
+		s.say = w.Err
 	}
 	target, err := s.proposer.Find(ctx, name, f.dryRun)
 	if err != nil {
 		return err
 	}
 	if err := initrepo.CheckBranch(f.branch, target.DefaultBranch); err != nil {
-		return errUsage{err}
+		return cli.Usage(err)
 	}
 	report, err := s.proposer.Examine(ctx, &target)
 	if err != nil {
@@ -159,7 +160,7 @@ func (f initiation) propose(ctx context.Context, w world, s *initSession, name s
 	if err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
-	_, err = fmt.Fprintf(w.out, "%s\n", logview.PlainJSON(data))
+	_, err = fmt.Fprintf(w.Out, "%s\n", logview.PlainJSON(data))
 	return err
 }
 
@@ -183,7 +184,7 @@ func (f initiation) try(ctx context.Context, s *initSession, t initrepo.Target, 
 		return "", "", ctx.Err()
 	}
 	if err != nil {
-		words = "not tried: " + oneLine(err.Error())
+		words = "not tried: " + logview.OneLine(err.Error())
 		_, perr := fmt.Fprintf(s.say, "The commands were %s\n", words)
 		return words, "", perr
 	}
@@ -191,7 +192,7 @@ func (f initiation) try(ctx context.Context, s *initSession, t initrepo.Target, 
 }
 
 // conclude shows the file and opens the pull request, or says what the present settings lack.
-func (f initiation) conclude(ctx context.Context, w world, s *initSession, q initrepo.Request) (*initrepo.Published, []string, error) {
+func (f initiation) conclude(ctx context.Context, w cli.World, s *initSession, q initrepo.Request) (*initrepo.Published, []string, error) {
 	if _, err := fmt.Fprintf(s.say, "\n%s:\n\n%s\n", scan.SettingsFile, indented(string(q.File))); err != nil {
 		return nil, nil, err
 	}
@@ -220,20 +221,20 @@ func (f initiation) conclude(ctx context.Context, w world, s *initSession, q ini
 	case !got.Updated:
 		did = "up to date"
 	}
-	_, err = fmt.Fprintf(s.say, "Pull request #%d is %s: %s\n", got.Number, did, oneLine(got.URL))
+	_, err = fmt.Fprintf(s.say, "Pull request #%d is %s: %s\n", got.Number, did, logview.OneLine(got.URL))
 	return &got, nil, err
 }
 
 // confirm asks a question that only yes answers positively.
-func confirm(ctx context.Context, w world, question string) (bool, error) {
-	_, _ = fmt.Fprintf(w.out, "%s [y/N]: ", question)
+func confirm(ctx context.Context, w cli.World, question string) (bool, error) {
+	_, _ = fmt.Fprintf(w.Out, "%s [y/N]: ", question)
 	type answer struct {
 		text string
 		err  error
 	}
 	got := make(chan answer, 1)
 	go func() { // after ctx has ended, it ends with the program
-		text, err := bufio.NewReader(w.in).ReadString('\n')
+		text, err := bufio.NewReader(w.In).ReadString('\n')
 		got <- answer{text, err}
 	}()
 	select {
@@ -246,7 +247,7 @@ func confirm(ctx context.Context, w world, question string) (bool, error) {
 		if t := strings.ToLower(strings.TrimSpace(a.text)); t == "y" || t == "yes" {
 			return true, nil
 		}
-		_, err := fmt.Fprintln(w.out, "Nothing was changed on GitHub.")
+		_, err := fmt.Fprintln(w.Out, "Nothing was changed on GitHub.")
 		return false, err
 	}
 }
@@ -254,11 +255,11 @@ func confirm(ctx context.Context, w world, question string) (bool, error) {
 // printFound prints the findings, each with its origin.
 func printFound(out io.Writer, t initrepo.Target, r scan.Report) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s, branch %s, commit %.12s\n\n", oneLine(t.FullName()), oneLine(t.DefaultBranch), oneLine(t.Commit))
+	fmt.Fprintf(&b, "%s, branch %s, commit %.12s\n\n", logview.OneLine(t.FullName()), logview.OneLine(t.DefaultBranch), logview.OneLine(t.Commit))
 	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) {
 		for i := range cells {
-			cells[i] = oneLine(cells[i])
+			cells[i] = logview.OneLine(cells[i])
 		}
 		_, _ = fmt.Fprintln(tab, strings.Join(cells, "\t")) // a buffer takes everything
 	}
@@ -296,7 +297,7 @@ func printFound(out io.Writer, t initrepo.Target, r scan.Report) error {
 		return fmt.Errorf("print the table: %w", err)
 	}
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", oneLine(n))
+		fmt.Fprintf(&b, "note: %s\n", logview.OneLine(n))
 	}
 	_, err := out.Write(b.Bytes())
 	return err
@@ -313,9 +314,9 @@ func printTried(out io.Writer, r scan.Report) error {
 			if c.Outcome == nil {
 				continue
 			}
-			fmt.Fprintf(&b, "  %-9s  %6.1f s  %s: %s\n", c.Outcome.Status, c.Outcome.Seconds, l.key, oneLine(c.Run))
+			fmt.Fprintf(&b, "  %-9s  %6.1f s  %s: %s\n", c.Outcome.Status, c.Outcome.Seconds, l.key, logview.OneLine(c.Run))
 			if c.Outcome.Reason != "" {
-				fmt.Fprintf(&b, "    %s\n", oneLine(c.Outcome.Reason))
+				fmt.Fprintf(&b, "    %s\n", logview.OneLine(c.Outcome.Reason))
 			}
 			if c.Outcome.Output != "" {
 				b.WriteString(indented(indented(ending(logview.Plain(c.Outcome.Output)))))
@@ -348,7 +349,7 @@ func ending(text string) string {
 func printMissing(out io.Writer, q initrepo.Request) ([]string, error) {
 	missing, ok := q.Draft.Missing(q.Target.Present)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s has a %s already, which was left as it is. ", oneLine(q.Target.FullName()), scan.SettingsFile)
+	fmt.Fprintf(&b, "%s has a %s already, which was left as it is. ", logview.OneLine(q.Target.FullName()), scan.SettingsFile)
 	switch {
 	case !ok:
 		b.WriteString("It is not YAML.\n")
@@ -357,7 +358,7 @@ func printMissing(out io.Writer, q initrepo.Request) ([]string, error) {
 	default:
 		b.WriteString("It lacks:\n")
 		for _, m := range missing {
-			fmt.Fprintf(&b, "  %s\n", oneLine(m))
+			fmt.Fprintf(&b, "  %s\n", logview.OneLine(m))
 		}
 	}
 	b.WriteString("With --force, a pull request replaces it with the file above.\n")

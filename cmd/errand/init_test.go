@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
@@ -340,8 +341,8 @@ func TestInitInterrupted(t *testing.T) {
 	defer cancel()
 	out := &cancelWriter{at: "check: make test …", cancel: cancel}
 	var errs bytes.Buffer
-	code := run(ctx, world{
-		args: []string{"init", "acme/app", "--yes", "-c", c.file()}, bin: c.bin, in: strings.NewReader(""), out: out, err: &errs, env: func(string) (string, bool) { return "", false },
+	code := run(ctx, cli.World{
+		Args: []string{"init", "acme/app", "--yes", "-c", c.file()}, BinDir: c.bin, In: strings.NewReader(""), Out: out, Err: &errs, Lookup: func(string) (string, bool) { return "", false },
 	})
 	if strings.Contains(out.String(), "this host has no sandbox") {
 		t.Skip("this host has no sandbox that isolates: " + out.String())
@@ -376,7 +377,7 @@ func TestConfirm(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]bool{"y\n": true, "YES\r\n": true, "yes": true, "": false, "\n": false, "n\n": false, "yess\n": false, "no\ny\n": false} {
 		var out bytes.Buffer
-		got, err := confirm(t.Context(), world{in: strings.NewReader(answer), out: &out}, "Open it?")
+		got, err := confirm(t.Context(), cli.World{In: strings.NewReader(answer), Out: &out}, "Open it?")
 		if err != nil || got != want || !strings.HasPrefix(out.String(), "Open it? [y/N]: ") || strings.Contains(out.String(), "Nothing was changed") == want {
 			t.Errorf("%q: got %v, %v: %s", answer, got, err, &out)
 		}

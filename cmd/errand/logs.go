@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
 )
@@ -23,10 +23,8 @@ type logsFlags struct {
 	summary           bool
 }
 
-var taskName = regexp.MustCompile(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+#[1-9][0-9]*$`)
-
 // logsCommand prints the transcripts of a task's runs.
-func logsCommand(w world) *cobra.Command {
+func logsCommand(w cli.World) *cobra.Command {
 	var f logsFlags
 	c := &cobra.Command{
 		Use:   "logs OWNER/REPO#N",
@@ -35,14 +33,14 @@ func logsCommand(w world) *cobra.Command {
 			"It also continues while errand restarts. Times are in UTC. Use the repository's name at the time of the run. Long texts are cut; the files in\n" +
 			"transcripts/ have the full texts.",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || !taskName.MatchString(args[0]) {
-				return errUsage{fmt.Errorf("logs takes one issue, as OWNER/REPO#N, but got %q", args)}
+			if len(args) != 1 || !cli.TaskName.MatchString(args[0]) {
+				return cli.Usage(fmt.Errorf("logs takes one issue, as OWNER/REPO#N, but got %q", args))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error { return f.show(c.Context(), w, args[0]) },
 	}
-	configFlag(c, &f.path)
+	cli.ConfigFlag(c, &f.path)
 	c.Flags().StringVar(&f.data, "data", "", "data folder; by default the one in the configuration")
 	c.Flags().StringVar(&f.level, "level", "info", "minimum level: debug, info, warn or error")
 	c.Flags().IntVar(&f.run, "run", 0, "number of a single run; 0 shows all")
@@ -53,31 +51,31 @@ func logsCommand(w world) *cobra.Command {
 	return c
 }
 
-func (f *logsFlags) show(ctx context.Context, w world, task string) error {
+func (f *logsFlags) show(ctx context.Context, w cli.World, task string) error {
 	if f.summary && f.follow {
-		return errUsage{errors.New("--summary cannot be used with --follow")}
+		return cli.Usage(errors.New("--summary cannot be used with --follow"))
 	}
 	level, err := logview.ParseLevel(f.level)
 	if err != nil {
-		return errUsage{err}
+		return cli.Usage(err)
 	}
 	if f.data == "" {
-		cfg, err := config.Load(f.path, w.env)
+		cfg, err := config.Load(f.path, w.Lookup)
 		if err != nil {
 			return fmt.Errorf("%w\nAlternatively set the data folder with --data", err)
 		}
 		f.data = cfg.Data
 	}
-	q := logview.Query{Dir: f.data, Task: task, Run: f.run, Level: level, Events: f.events, Follow: f.follow, Notes: w.err}
+	q := logview.Query{Dir: f.data, Task: task, Run: f.run, Level: level, Events: f.events, Follow: f.follow, Notes: w.Err}
 	if f.summary {
-		return readable(logview.Summaries(w.out, q))
+		return readable(logview.Summaries(w.Out, q))
 	}
 	if f.since > 0 {
 		q.Since = time.Now().Add(-f.since)
 	}
-	ctx, stop := untilSignal(ctx)
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
-	return readable(logview.Show(ctx, w.out, q))
+	return readable(logview.Show(ctx, w.Out, q))
 }
 
 // readable adds to an error that the files belong to another user how to read them.

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-bot/errand/internal/rsatest"
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // call runs the program as a function.
@@ -21,17 +22,8 @@ func call(t *testing.T, env map[string]string, args ...string) (code int, out, e
 func callIn(t *testing.T, bin string, env map[string]string, args ...string) (code int, out, err string) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = run(context.Background(), world{args: args, bin: bin, in: strings.NewReader(""), out: &o, err: &e, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+	code = run(context.Background(), cli.World{Args: args, BinDir: bin, In: strings.NewReader(""), Out: &o, Err: &e, Lookup: clitest.Lookup(env)})
 	return code, o.String(), e.String()
-}
-
-// secrets returns the environment variables that config.example.yml names.
-func secrets(t *testing.T) map[string]string {
-	t.Helper()
-	return map[string]string{
-		"ERRAND_PRIVATE_KEY":    rsatest.PEM(),
-		"ERRAND_WEBHOOK_SECRET": "hook-secret-for-tests", "ERRAND_ADMIN_TOKEN": "admin-token-for-tests", "ANTHROPIC_API_KEY": "model-key-for-tests",
-	}
 }
 
 func TestRun(t *testing.T) {
@@ -70,7 +62,7 @@ func TestRun(t *testing.T) {
 		"a superfluous word":   {args: []string{"check-config", "x.yml"}, code: 2, err: []string{`check-config takes no arguments, got "x.yml"`}},
 		"a flag with no file":  {args: []string{"serve", "-c"}, code: 2, err: []string{"flag needs an argument"}},
 	}
-	env := secrets(t)
+	env := clitest.Secrets(t)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +95,7 @@ func TestMissingSecretsAreNamed(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
-	for name := range secrets(t) {
+	for name := range clitest.Secrets(t) {
 		if !strings.Contains(err, "the environment variable "+name+" is not set; set it, or write file:/path") {
 			t.Errorf("does not name %s:\n%s", name, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/server"
@@ -22,7 +23,7 @@ type reapFlags struct {
 }
 
 // reapCommand deletes or lists orphaned resources at the VM provider.
-func reapCommand(w world) *cobra.Command {
+func reapCommand(w cli.World) *cobra.Command {
 	var f reapFlags
 	c := &cobra.Command{
 		Use:   "reap",
@@ -31,16 +32,16 @@ func reapCommand(w world) *cobra.Command {
 			"keys and volumes with this deployment's label. Resources without the label are listed and never changed.\n\n" +
 			"A running errand does this automatically and more carefully; stop it first. Use --all after the store was lost:\n" +
 			"it deletes everything with the label.",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), w) },
 	}
-	configFlag(c, &f.path)
+	cli.ConfigFlag(c, &f.path)
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "list the resources to delete with the reasons, and delete nothing")
 	c.Flags().BoolVar(&f.all, "all", false, "ignore the store: delete everything with the label, after the store was lost")
 	return c
 }
 
-func (f *reapFlags) run(ctx context.Context, w world) (err error) {
+func (f *reapFlags) run(ctx context.Context, w cli.World) (err error) {
 	tools, err := openTools(ctx, w, f.path)
 	if errors.Is(err, server.ErrServing) {
 		return fmt.Errorf("%w\nIt reaps automatically, and its page /vms lists the resources that it does not manage. Stop it to reap manually", err)
@@ -53,14 +54,14 @@ func (f *reapFlags) run(ctx context.Context, w world) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := printPlan(w.out, plan, f.dryRun); err != nil || f.dryRun {
+	if err := printPlan(w.Out, plan, f.dryRun); err != nil || f.dryRun {
 		return errors.Join(err, unlisted(plan))
 	}
 	if err := tools.MayChange(ctx); err != nil {
 		return err
 	}
 	gone, err := tools.Fleet().Reap(ctx, plan)
-	if _, perr := fmt.Fprintf(w.out, "%d of %d deleted.\n", len(gone), len(plan.Delete)); perr != nil {
+	if _, perr := fmt.Fprintf(w.Out, "%d of %d deleted.\n", len(gone), len(plan.Delete)); perr != nil {
 		return errors.Join(err, perr)
 	}
 	return errors.Join(err, unlisted(plan))
@@ -106,11 +107,11 @@ func printPlan(out io.Writer, plan fleet.ReapPlan, dryRun bool) error {
 }
 
 // openTools opens the store and the VMs of a configuration. It logs only warnings, since a person runs the command.
-func openTools(ctx context.Context, w world, path string) (*server.Tools, error) {
-	cfg, err := config.Load(path, w.env)
+func openTools(ctx context.Context, w cli.World, path string) (*server.Tools, error) {
+	cfg, err := config.Load(path, w.Lookup)
 	if err != nil {
 		return nil, err
 	}
-	log := zerolog.New(zerolog.ConsoleWriter{Out: w.err, NoColor: true}).Level(zerolog.WarnLevel).With().Timestamp().Logger()
-	return server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.bin})
+	log := zerolog.New(zerolog.ConsoleWriter{Out: w.Err, NoColor: true}).Level(zerolog.WarnLevel).With().Timestamp().Logger()
+	return server.OpenTools(ctx, cfg, server.Options{Log: log, Version: builtFrom().version, BinDir: w.BinDir})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/cli/clitest"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
@@ -30,7 +31,7 @@ type account struct {
 // newAccount starts an account whose clock is an hour slow at first, so that resources created then are old.
 func newAccount(t *testing.T, more string) *account {
 	t.Helper()
-	a := &account{t: t, data: filepath.Join(t.TempDir(), "data"), bin: t.TempDir(), env: secrets(t)}
+	a := &account{t: t, data: filepath.Join(t.TempDir(), "data"), bin: t.TempDir(), env: clitest.Secrets(t)}
 	now := func() time.Time {
 		if a.young.Load() {
 			return time.Now()

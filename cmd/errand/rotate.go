@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/keyfile"
@@ -18,15 +19,15 @@ import (
 )
 
 // rotateCommand replaces secrets while errand works.
-func rotateCommand(w world) *cobra.Command {
+func rotateCommand(w cli.World) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rotate",
 		Short: "Replace the webhook secret or the tether key without losing a webhook or a run",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errUsage{errors.New("rotate takes what to replace: webhook-secret or tether-key")}
+				return cli.Usage(errors.New("rotate takes what to replace: webhook-secret or tether-key"))
 			}
-			return errUsage{fmt.Errorf("rotate replaces webhook-secret or tether-key, but got %q; docs/deployment.md describes the other secrets", args[0])}
+			return cli.Usage(fmt.Errorf("rotate replaces webhook-secret or tether-key, but got %q; docs/deployment.md describes the other secrets", args[0]))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
@@ -34,7 +35,7 @@ func rotateCommand(w world) *cobra.Command {
 	return c
 }
 
-func rotateWebhookCommand(w world) *cobra.Command {
+func rotateWebhookCommand(w cli.World) *cobra.Command {
 	var path string
 	var wait time.Duration
 	c := &cobra.Command{
@@ -43,11 +44,11 @@ func rotateWebhookCommand(w world) *cobra.Command {
 		Long: "Write a new secret before the present one in the file of github.webhook_secret, wait until errand is restarted and accepts both, set the\n" +
 			"new one at GitHub, have GitHub repeat a webhook as a proof, and remove the previous one from the file. The command can be\n" +
 			"interrupted and repeated at any time.",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
@@ -68,26 +69,26 @@ func rotateWebhookCommand(w world) *cobra.Command {
 			}
 			client, base := selfclient.New(cfg, cfg.Listen)
 			return rotation.Webhook{
-				File: file, Hook: base + handlers.HookPath, Client: client, GitHub: f, Out: w.out,
+				File: file, Hook: base + handlers.HookPath, Client: client, GitHub: f, Out: w.Out,
 				Poll: time.Second, Wait: wait, Proof: time.Minute,
 			}.Run(ctx)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait for errand's restart")
 	return c
 }
 
-func rotateTetherCommand(w world) *cobra.Command {
+func rotateTetherCommand(w cli.World) *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "tether-key",
 		Short: "Replace the key from which the tokens of VMs and runs are derived",
 		Long: "Write a new key before the present one in the data folder. errand uses it from its next start. It accepts tokens of the previous key\n" +
 			"until it starts while no agent works, and then removes that key.",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
@@ -98,10 +99,10 @@ func rotateTetherCommand(w world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(w.out, "There is a new tether key. Restart errand, such as with `systemctl restart errand`; agents that work continue.")
+			_, err = fmt.Fprintln(w.Out, "There is a new tether key. Restart errand, such as with `systemctl restart errand`; agents that work continue.")
 			return err
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -112,8 +113,8 @@ func sendWebhooks(ctx context.Context, c *clinic) (stop func()) {
 func rotate(ctx context.Context, file string, restart func()) string {
 	out, in := io.Pipe()
 	go func() {
-		code := run(ctx, world{
-			args: []string{"rotate", "webhook-secret", "-c", file}, in: strings.NewReader(""), out: in, err: in, env: os.LookupEnv,
+		code := run(ctx, cli.World{
+			Args: []string{"rotate", "webhook-secret", "-c", file}, In: strings.NewReader(""), Out: in, Err: in, Lookup: os.LookupEnv,
 		})
 		_, _ = fmt.Fprintf(in, "code %d", code)
 		_ = in.Close()
@@ -146,17 +147,17 @@ func TestRotateRefuses(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"nothing":      {args: nil, code: exitUsage, want: "webhook-secret or tether-key"},
-		"another":      {args: []string{"app-key"}, code: exitUsage, want: `but got "app-key"`},
-		"a surplus":    {args: []string{"webhook-secret", "x"}, code: exitUsage, want: "takes no arguments"},
-		"errand ended": {args: []string{"webhook-secret", "--wait", "1ms"}, code: exitFailed, want: "restart it, and run this command again; nothing was changed at GitHub"},
-		"poll": {func(c *clinic) { c.reads(hookURL) }, []string{"webhook-secret"}, exitFailed,
+		"nothing":      {args: nil, code: cli.ExitUsage, want: "webhook-secret or tether-key"},
+		"another":      {args: []string{"app-key"}, code: cli.ExitUsage, want: `but got "app-key"`},
+		"a surplus":    {args: []string{"webhook-secret", "x"}, code: cli.ExitUsage, want: "takes no arguments"},
+		"errand ended": {args: []string{"webhook-secret", "--wait", "1ms"}, code: cli.ExitFailed, want: "restart it, and run this command again; nothing was changed at GitHub"},
+		"poll": {func(c *clinic) { c.reads(hookURL) }, []string{"webhook-secret"}, cli.ExitFailed,
 			"needs no secret"},
-		"three secrets": {func(c *clinic) { c.write("hook", strings.Repeat("hook-secret-for-tests\n", 3), 0o600) }, []string{"webhook-secret"}, exitFailed,
+		"three secrets": {func(c *clinic) { c.write("hook", strings.Repeat("hook-secret-for-tests\n", 3), 0o600) }, []string{"webhook-secret"}, cli.ExitFailed,
 			"contains 3 lines: write at most 2"},
-		"a short second one": {func(c *clinic) { c.write("hook", "hook-secret-for-tests\nshort\n", 0o600) }, []string{"webhook-secret"}, exitFailed,
+		"a short second one": {func(c *clinic) { c.write("hook", "hook-secret-for-tests\nshort\n", 0o600) }, []string{"webhook-secret"}, cli.ExitFailed,
 			"fewer than 16 characters"},
-		"no data folder": {func(c *clinic) { c.write("plain", "", 0o600); c.config["data"] = c.path("plain/data") }, []string{"tether-key"}, exitFailed,
+		"no data folder": {func(c *clinic) { c.write("plain", "", 0o600); c.config["data"] = c.path("plain/data") }, []string{"tether-key"}, cli.ExitFailed,
 			"not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +167,7 @@ func TestRotateRefuses(t *testing.T) {
 				tt.change(c)
 			}
 			args := append([]string{"rotate"}, tt.args...)
-			if tt.code != exitUsage {
+			if tt.code != cli.ExitUsage {
 				args = append(args, "-c", c.file())
 			}
 			code, _, errs := callIn(t, c.bin, nil, args...)
@@ -202,7 +203,7 @@ func TestRotationContinues(t *testing.T) {
 				c.github.SetWebhook("http://127.0.0.1:1"+handlers.HookPath, "")
 			}
 			code, out, errs := callIn(t, c.bin, nil, "rotate", "webhook-secret", "-c", c.file())
-			if code != exitFailed || !strings.Contains(errs, "run this command again") {
+			if code != cli.ExitFailed || !strings.Contains(errs, "run this command again") {
 				t.Errorf("got code %d, %q and %q, want a failure with the remedy", code, out, errs)
 			}
 			if n := len(strings.Fields(string(read(t, c.path("hook"))))); n != 2 {
@@ -211,7 +212,7 @@ func TestRotationContinues(t *testing.T) {
 			c.github.ClearFaults() // the running errand, too, reads the log
 			c.github.SetWebhook("http://"+c.config["listen"]+handlers.HookPath, "")
 			code, out, errs = callIn(t, c.bin, nil, "rotate", "webhook-secret", "-c", c.file())
-			if code != exitOK || !strings.Contains(out, "and it arrived") {
+			if code != cli.ExitOK || !strings.Contains(out, "and it arrived") {
 				t.Errorf("got code %d, %q and %q, want success", code, out, errs)
 			}
 			if got := string(read(t, c.path("hook"))); got != strings.Repeat("n", 32)+"\n" || c.github.App().WebhookSecret != strings.Repeat("n", 32) {
@@ -232,14 +233,14 @@ func TestRotateTetherKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.write("data/tether_key", strings.Repeat("o", 32), 0o600)
-	if code, out, errs := callIn(t, c.bin, nil, "rotate", "tether-key", "-c", c.file()); code != exitOK || !strings.Contains(out, "Restart errand") {
+	if code, out, errs := callIn(t, c.bin, nil, "rotate", "tether-key", "-c", c.file()); code != cli.ExitOK || !strings.Contains(out, "Restart errand") {
 		t.Fatalf("got code %d, %q and %q", code, out, errs)
 	}
 	both := read(t, c.path("data/tether_key"))
 	if len(both) != 64 || string(both[32:]) != strings.Repeat("o", 32) || string(both[:32]) == strings.Repeat("o", 32) {
 		t.Fatalf("got a file of %d bytes, want a new key and the previous one", len(both))
 	}
-	if code, _, errs := callIn(t, c.bin, nil, "rotate", "tether-key", "-c", c.file()); code != exitFailed || !strings.Contains(errs, "while no agent works") {
+	if code, _, errs := callIn(t, c.bin, nil, "rotate", "tether-key", "-c", c.file()); code != cli.ExitFailed || !strings.Contains(errs, "while no agent works") {
 		t.Errorf("a second rotation: got code %d and %q", code, errs)
 	}
 	if again := read(t, c.path("data/tether_key")); !bytes.Equal(again, both) {

@@ -5,55 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/server"
 )
 
 // serveCommand runs the service. The first SIGINT or SIGTERM ends it gracefully; a second one ends it immediately.
 // Neither loses data.
-func serveCommand(w world) *cobra.Command {
+func serveCommand(w cli.World) *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service until SIGINT or SIGTERM",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
-			return serve(ctx, cfg, server.Options{Log: logger(cfg.Log, w.err), InContainer: w.inContainer()})
+			return serve(ctx, cfg, server.Options{Log: logger(cfg.Log, w.Err), InContainer: inContainer(w)})
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	return c
-}
-
-// untilSignal returns a context that ends at the first SIGINT or SIGTERM. After that, a further signal terminates the
-// program.
-func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() {
-		select {
-		case <-signals:
-		case <-ctx.Done():
-		}
-		signal.Stop(signals)
-		cancel()
-	}()
-	return ctx, cancel
 }
 
 // serve creates the server and runs it until ctx ends.

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/buildtest"
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // TestServe runs the built program: it serves, keeps retrying a GitHub that is down, and ends on a signal.
@@ -85,7 +87,7 @@ func refuses(t *testing.T, bin string) {
 	t.Cleanup(func() { _ = taken.Close() })
 	cmd := command(t, bin, taken.Addr().String(), t.TempDir())
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "choose another address with `listen`") {
+	if cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(string(out), "choose another address with `listen`") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -107,7 +109,7 @@ func refusesInContainer(t *testing.T, bin string) {
 			t.Fatal(err)
 		}
 		out, _ := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), c.problem) {
+		if cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(string(out), c.problem) {
 			t.Errorf("%s: %v, want an error with %q\n%s", name, cmd.ProcessState, c.problem, out)
 		}
 	}
@@ -140,7 +142,7 @@ func command(t *testing.T, bin, listen, dir string) *exec.Cmd {
 	github := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	t.Cleanup(github.Close)
 	env := append(os.Environ(), "container=") // wherever this test runs
-	for name, value := range secrets(t) {
+	for name, value := range clitest.Secrets(t) {
 		env = append(env, name+"="+value)
 	}
 	file := filepath.Join(dir, "config.yml")

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/agent/programs"
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/forge/manifest"
@@ -33,14 +34,14 @@ type setting struct {
 }
 
 // setupCommand guides through the creation of an installation.
-func setupCommand(w world) *cobra.Command {
+func setupCommand(w cli.World) *cobra.Command {
 	var s setting
 	c := &cobra.Command{
 		Use:   "setup",
 		Short: "Create the GitHub App, the secrets and the configuration, and check them",
 		Long: "Guide from nothing to a running errand: questions in the terminal (or a file with --answers), the GitHub App on a local page, and\n" +
 			"checks. What exists is kept, so the command can be interrupted and repeated at any time. Questions, as keys of the file:\n\n" + questionList(),
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			// A further signal does not terminate the program: GitHub shows the App's private key only once, and setup stores it first.
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -73,19 +74,19 @@ func questionList() string {
 }
 
 // setupDir returns the default folder of a setup.
-func setupDir(w world) string {
+func setupDir(w cli.World) string {
 	if os.Geteuid() == 0 {
 		return "/etc/errand"
 	}
 	for _, base := range []struct{ env, below string }{{"XDG_CONFIG_HOME", "errand"}, {"HOME", ".config/errand"}} {
-		if dir, ok := w.env(base.env); ok && filepath.IsAbs(dir) {
+		if dir, ok := w.Lookup(base.env); ok && filepath.IsAbs(dir) {
 			return filepath.Join(dir, base.below)
 		}
 	}
 	return "errand"
 }
 
-func (s setting) run(ctx context.Context, w world) error {
+func (s setting) run(ctx context.Context, w cli.World) error {
 	if s.printManifest {
 		return s.print(w)
 	}
@@ -94,7 +95,7 @@ func (s setting) run(ctx context.Context, w world) error {
 		return fmt.Errorf("find the errand program: %w", err)
 	}
 	return setup.Run(ctx, setup.Env{
-		In: w.in, Out: w.out, Interactive: w.terminal, Lookup: w.env, Now: time.Now, Transport: http.DefaultTransport,
+		In: w.In, Out: w.Out, Interactive: w.Terminal, Lookup: w.Lookup, Now: time.Now, Transport: http.DefaultTransport,
 		Poll: 3 * time.Second, Wait: 15 * time.Minute, UnitPath: "/etc/systemd/system/errand.service", Program: program,
 		TryModels: server.TryModels, Install: programs.Install, Systemctl: findSystemctl(), Doctor: func(ctx context.Context, path string) (string, []string, error) { return examined(ctx, w, path) },
 	}, s.Options)
@@ -124,22 +125,22 @@ func systemctl(ctx context.Context, args ...string) error {
 }
 
 // print prints the manifest.
-func (s setting) print(w world) error {
+func (s setting) print(w cli.World) error {
 	if err := setup.CheckManifest(s.manifest); err != nil {
-		return errUsage{err}
+		return cli.Usage(err)
 	}
-	e := json.NewEncoder(w.out)
+	e := json.NewEncoder(w.Out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	return e.Encode(manifest.New(s.manifest))
 }
 
 // examined makes the checks of doctor for a setup.
-func examined(ctx context.Context, w world, path string) (text string, failed []string, err error) {
+func examined(ctx context.Context, w cli.World, path string) (text string, failed []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	e := examination{path: path}
-	cfg, invalid := config.Load(path, w.env)
+	cfg, invalid := config.Load(path, w.Lookup)
 	report, err := e.report(ctx, w, cfg, invalid)
 	if err != nil {
 		return "", nil, err

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/setup/setuptest"
 )
 
@@ -57,7 +58,7 @@ func TestSetupSurvivesSignals(t *testing.T) {
 				}
 			}
 			close(answer)
-			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(screen.String(), "interrupted") {
+			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(screen.String(), "interrupted") {
 				t.Errorf("setup ended with %v:\n%s", err, screen.String())
 			}
 			if pem, err := os.ReadFile(filepath.Join(c.path("made"), "app.pem")); err != nil || !strings.Contains(string(pem), "PRIVATE KEY") {

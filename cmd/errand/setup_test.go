@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/forge/manifest"
 )
@@ -85,7 +86,7 @@ func TestSetupOfAnExistingApp(t *testing.T) {
 		t.Errorf("code %d, errors %q\n%s", code, errs, out)
 	}
 	var report bytes.Buffer
-	if code := run(context.Background(), world{args: []string{"doctor", "--json", "-c", file}, bin: c.bin, out: &report, err: &report, env: os.LookupEnv}); code != 0 {
+	if code := run(context.Background(), cli.World{Args: []string{"doctor", "--json", "-c", file}, BinDir: c.bin, Out: &report, Err: &report, Lookup: os.LookupEnv}); code != 0 {
 		t.Errorf("doctor: code %d", code)
 	}
 	var r doctor.Report

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/coreos/go-systemd/v22/activation"
+
 	"github.com/errand-bot/errand/internal/selfclient"
 )
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/handlers"
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -178,7 +179,7 @@ func TestUnusableSockets(t *testing.T) {
 			cmd := command(t, bin, "127.0.0.1:0", t.TempDir())
 			inherits(t, cmd, tt.sockets(t)...)
 			out, err := cmd.CombinedOutput()
-			if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), tt.want) {
+			if cmd.ProcessState.ExitCode() != cli.ExitFailed || !strings.Contains(string(out), tt.want) {
 				t.Errorf("got %v and %q, want %q", err, out, tt.want)
 			}
 		})

@@ -145,6 +145,9 @@ func Plain(s string) string {
 	}, s)
 }
 
+// OneLine returns a text without control characters and line breaks.
+func OneLine(text string) string { return strings.Join(strings.Fields(Plain(text)), " ") }
+
 // isControl reports whether a character is a control character: in C0, in C1, or DEL.
 func isControl(r rune) bool { return r < ' ' || r >= 0x7f && r <= 0x9f }
 

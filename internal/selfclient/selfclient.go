@@ -1,7 +1,7 @@
 // Package selfclient makes requests to the errand that runs on this host, for the commands of its operator. A request goes to errand's
 // own address only: through no proxy, and along no redirect, because it may carry the admin token.
 //
-// Start here: [New].
+// Start with [GetJSON], which the commands use, or [New], which returns the client.
 package selfclient
 
 import (

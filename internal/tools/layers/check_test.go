@@ -103,7 +103,7 @@ func TestTheLongestPathDecides(t *testing.T) {
 	for pkg, want := range map[string]string{
 		"state": "domain", "state/vm": "domain", "state/kv": "storage", "state/kv/blob": "storage",
 		"internal/fleet/local": "machines", "internal/fleet/local/box": "runner", "internal/callback/tools": "materials", "internal/callback": "tether",
-		"cmd/errand": "wiring", "cmd/errand-runner": "runner", "cmd/errand-demo": "demo", "cmd": "", "stateful": "",
+		"cmd/errand": "command line", "internal/cli/clitest": "wiring", "cmd/errand-runner": "runner", "cmd/errand-demo": "demo", "cmd": "", "stateful": "",
 	} {
 		if got, ok := Of(pkg); got.Name != want || ok != (want != "") {
 			t.Errorf("Of(%s) = %q, %v; want %q", pkg, got.Name, ok, want)

@@ -28,7 +28,7 @@ const standardOnly = "base"
 // All returns the layers from the bottom to the top.
 func All() []Layer {
 	product := []string{standardOnly, "materials", "runner", "storage", "domain", "conversation", "GitHub", "agents", "machines", "tether", "movement", "faces"}
-	everything := append(slices.Clone(product), "wiring", "simulators")
+	everything := append(slices.Clone(product), "wiring", "command line", "simulators")
 	return []Layer{
 		{standardOnly, "All that errand and its simulators share: what Hetzner Cloud charges, waiting, and a key for tests. Standard library only.", []string{
 			"internal/clock", "internal/hetznerbill", "internal/rsatest",
@@ -61,9 +61,13 @@ func All() []Layer {
 		{"faces", "Pages, logs and the files that operators write.", []string{
 			"internal/admin", "internal/config", "internal/logview",
 		}, []string{standardOnly, "materials", "domain", "conversation", "agents", "machines", "tether"}},
-		{"wiring", "The service and its command line.", []string{
-			"internal/server", "internal/backup", "internal/costs", "internal/doctor", "internal/initrepo", "internal/setup", "internal/rotation", "internal/selfclient", "cmd/errand",
+		{"wiring", "The service, and what its command line is made of.", []string{
+			"internal/server", "internal/backup", "internal/costs", "internal/doctor", "internal/initrepo", "internal/setup", "internal/rotation",
+			"internal/selfclient", "internal/cli",
 		}, product},
+		{"command line", "What an operator types: commands that call the running errand, and those that work without it.", []string{
+			"internal/operator", "cmd/errand",
+		}, append(slices.Clone(product), "wiring")},
 		{"simulators", "GitHub, Hetzner, models and agents for the demo and tests. They share no code with errand but the base.", []string{"internal/sim"}, []string{standardOnly}},
 		{"demo", "errand on simulators.", []string{"internal/demo", "cmd/errand-demo"}, everything},
 		{"checks", "Tests of the whole and the commands behind the Makefile.", []string{

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -14,8 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/words"
 )
 
@@ -27,7 +30,7 @@ const whilePaused = "While errand is paused, no new run starts and no VM is crea
 	"`errand resume`, also if errand is restarted. errand has to be running; the command is recorded in the audit log: see `errand audit`."
 
 // pauseCommands pause and resume work.
-func pauseCommands(w world) []*cobra.Command {
+func pauseCommands(w cli.World) []*cobra.Command {
 	var reason string
 	var all bool
 	pause := &cobra.Command{
@@ -52,22 +55,22 @@ func pauseCommands(w world) []*cobra.Command {
 }
 
 // ordersPause completes the command that sends an order for repositories, or for everything.
-func ordersPause(c *cobra.Command, w world, form func() url.Values) {
+func ordersPause(c *cobra.Command, w cli.World, form func() url.Values) {
 	var path string
 	c.RunE = func(c *cobra.Command, repos []string) error {
 		for _, r := range repos {
 			if !repoArgument.MatchString(r) {
-				return errUsage{fmt.Errorf("%s takes repositories as OWNER/REPO, but got %q", c.Name(), r)}
+				return cli.Usage(fmt.Errorf("%s takes repositories as OWNER/REPO, but got %q", c.Name(), r))
 			}
 		}
 		if form().Has("all") && len(repos) > 0 {
-			return errUsage{errors.New("--all cannot be used with names of repositories")}
+			return cli.Usage(errors.New("--all cannot be used with names of repositories"))
 		}
-		cfg, err := config.Load(path, w.env)
+		cfg, err := config.Load(path, w.Lookup)
 		if err != nil {
 			return err
 		}
-		ctx, stop := untilSignal(c.Context())
+		ctx, stop := cli.UntilSignal(c.Context())
 		defer stop()
 		if len(repos) == 0 {
 			return orderPause(ctx, w, cfg, c.Name(), "", form())
@@ -78,11 +81,11 @@ func ordersPause(c *cobra.Command, w world, form func() url.Values) {
 		}
 		return errors.Join(failed...)
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 }
 
 // orderPause sends one order and prints the result.
-func orderPause(ctx context.Context, w world, cfg config.Config, verb, repo string, form url.Values) error {
+func orderPause(ctx context.Context, w cli.World, cfg config.Config, verb, repo string, form url.Values) error {
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	form.Set("repo", repo)
@@ -91,19 +94,19 @@ func orderPause(ctx context.Context, w world, cfg config.Config, verb, repo stri
 	if repo == "" {
 		subject = "errand"
 	}
-	a, err := send(ctx, cfg, "/"+verb, form)
+	a, err := selfclient.Send(ctx, cfg, "/"+verb, form)
 	switch {
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, selfclient.ErrNotRunning):
 		return fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
 	case err != nil:
 		return err
-	case a.status == http.StatusOK:
-		_, err = fmt.Fprintf(w.out, "%s: %s\n", subject, oneLine(a.text()))
+	case a.Status == http.StatusOK:
+		_, err = fmt.Fprintf(w.Out, "%s: %s\n", subject, logview.OneLine(a.Text()))
 		return err
-	case a.status == http.StatusConflict, a.status == http.StatusBadGateway, a.status == http.StatusBadRequest:
-		return fmt.Errorf("%s: refused: %s", subject, oneLine(a.text()))
+	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusBadRequest:
+		return fmt.Errorf("%s: refused: %s", subject, logview.OneLine(a.Text()))
 	}
-	return a.unexpected()
+	return a.Unexpected()
 }
 
 // drain is the command drain.
@@ -119,27 +122,27 @@ const (
 )
 
 // drainCommand pauses everything and waits until nothing is under way.
-func drainCommand(w world) *cobra.Command {
+func drainCommand(w cli.World) *cobra.Command {
 	d := drain{every: drainEvery}
 	c := &cobra.Command{
 		Use: "drain", Short: "Pause everything, and wait until no agent works and nothing is being published",
 		Long: "Pause everything, and wait until no agent works, no work is being saved and nothing is being published: then errand can be stopped for\n" +
 			"maintenance without interrupting anybody. The pause stays in effect, also after a timeout (exit code 1) or Ctrl-C.\n\n" + whilePaused,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if d.timeout <= 0 {
-				return errUsage{errors.New("--timeout must be positive")}
+				return cli.Usage(errors.New("--timeout must be positive"))
 			}
-			cfg, err := config.Load(d.path, w.env)
+			cfg, err := config.Load(d.path, w.Lookup)
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
 			return d.run(ctx, w, cfg)
 		},
 	}
-	configFlag(c, &d.path)
+	cli.ConfigFlag(c, &d.path)
 	c.Flags().DurationVar(&d.timeout, "timeout", drainTimeout, "how long to wait")
 	c.Flags().StringVar(&d.reason, "reason", "", "why; shown in status comments, in the pages and in the audit log")
 	return c
@@ -148,7 +151,7 @@ func drainCommand(w world) *cobra.Command {
 // stillPaused ends the messages about a drain that did not reach its end.
 const stillPaused = "errand stays paused: no new run starts until `errand resume`."
 
-func (d drain) run(ctx context.Context, w world, cfg config.Config) error {
+func (d drain) run(ctx context.Context, w cli.World, cfg config.Config) error {
 	if err := orderPause(ctx, w, cfg, "pause", "", url.Values{"reason": {d.reason}}); err != nil {
 		return err
 	}
@@ -162,19 +165,19 @@ func (d drain) run(ctx context.Context, w world, cfg config.Config) error {
 			return fmt.Errorf("stopped waiting. %s", stillPaused)
 		case within.Err() != nil:
 			return fmt.Errorf("after %s this is still under way:\n%s%s `errand drain` waits again, `errand stop OWNER/REPO#N` stops an agent and keeps its work", words.Span(d.timeout), shown, stillPaused)
-		case errors.Is(err, errNotRunning), errors.Is(err, errNoAnswer): // errand may be restarting
+		case errors.Is(err, selfclient.ErrNotRunning), errors.Is(err, selfclient.ErrNoAnswer): // errand may be restarting
 			p.UnderWay = append(p.UnderWay, workEntry{Doing: "errand does not answer"})
 		case err != nil:
 			return fmt.Errorf("%w\n%s", err, stillPaused)
 		case !p.all():
 			return errors.New("somebody resumed errand meanwhile")
 		case len(p.UnderWay) == 0:
-			_, err = fmt.Fprintln(w.out, "Drained: no agent works and nothing is being published. errand stays paused until `errand resume`.")
+			_, err = fmt.Fprintln(w.Out, "Drained: no agent works and nothing is being published. errand stays paused until `errand resume`.")
 			return err
 		}
 		if now := p.work(); now != shown {
 			shown = now
-			if _, err := fmt.Fprintf(w.out, "Waiting for:\n%s", shown); err != nil {
+			if _, err := fmt.Fprintf(w.Out, "Waiting for:\n%s", shown); err != nil {
 				return err
 			}
 		}
@@ -206,25 +209,25 @@ func (p pauseState) work() string {
 	var s strings.Builder
 	for _, u := range p.UnderWay {
 		if u.Task != "" {
-			fmt.Fprintf(&s, "  %s: %s\n", oneLine(u.Task), oneLine(u.Doing))
+			fmt.Fprintf(&s, "  %s: %s\n", logview.OneLine(u.Task), logview.OneLine(u.Doing))
 			continue
 		}
-		fmt.Fprintf(&s, "  %s\n", oneLine(u.Doing))
+		fmt.Fprintf(&s, "  %s\n", logview.OneLine(u.Doing))
 	}
 	return s.String()
 }
 
 func readPause(ctx context.Context, cfg config.Config) (p pauseState, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, selfclient.ReadTimeout)
 	defer cancel()
-	a, err := ask(ctx, cfg, http.MethodGet, "/pause.json")
+	a, err := selfclient.Ask(ctx, cfg, http.MethodGet, "/pause.json")
 	switch {
 	case err != nil:
 		return p, err
-	case a.status != http.StatusOK:
-		return p, a.unexpected()
+	case a.Status != http.StatusOK:
+		return p, a.Unexpected()
 	}
-	if err := json.Unmarshal(a.body, &p); err != nil {
+	if err := json.Unmarshal(a.Body, &p); err != nil {
 		return p, fmt.Errorf("read errand's answer: %w", err)
 	}
 	return p, nil
@@ -238,11 +241,11 @@ func pausedLine(list []pausedEntry, now time.Time) string {
 		if p.Repo == 0 {
 			name, resume = "errand", "errand resume"
 		}
-		fmt.Fprintf(&s, "! %s is paused, for %s by %s", oneLine(name), words.Span(now.Sub(p.Since)), oneLine(p.By))
+		fmt.Fprintf(&s, "! %s is paused, for %s by %s", logview.OneLine(name), words.Span(now.Sub(p.Since)), logview.OneLine(p.By))
 		if p.Reason != "" {
-			s.WriteString(": " + oneLine(p.Reason))
+			s.WriteString(": " + logview.OneLine(p.Reason))
 		}
-		fmt.Fprintf(&s, " (`%s`)\n", oneLine(resume))
+		fmt.Fprintf(&s, " (`%s`)\n", logview.OneLine(resume))
 	}
 	return s.String()
 }

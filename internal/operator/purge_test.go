@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // TestPurge: the command asks errand to purge each task, reports the deleted items and the places that may still have texts, and does nothing without
@@ -27,15 +30,15 @@ func TestPurge(t *testing.T) {
 		"again, without backups": {args: []string{"acme/shop#5", "--yes"}, sent: "5", out: []string{"acme/shop#5: purged again\n", "errand has made none since the task began"}},
 		"JSON":                   {args: []string{"acme/shop#4", "--yes", "--json"}, sent: "4", out: []string{`"backups": 2`}},
 		"two, one is open": {
-			args: []string{"acme/shop#6", "acme/shop#5", "--yes"}, code: exitFailed, sent: "6 5", out: []string{"acme/shop#5: purged again"},
+			args: []string{"acme/shop#6", "acme/shop#5", "--yes"}, code: cli.ExitFailed, sent: "6 5", out: []string{"acme/shop#5: purged again"},
 			err: []string{"acme/shop#6: not purged: the task has not ended", "1 of 2 tasks were not purged"},
 		},
-		"no task":       {args: []string{"acme/shop#7", "--yes"}, code: exitFailed, sent: "7", err: []string{"not purged: errand has no task"}},
-		"a full disk":   {args: []string{"acme/shop#8", "acme/shop#4", "--yes"}, code: exitFailed, sent: "8", err: []string{"not complete: no space left; free"}},
-		"an older one":  {args: []string{"acme/shop#9", "--yes"}, code: exitFailed, sent: "9", err: []string{"answered 404"}},
-		"not confirmed": {args: []string{"acme/shop#4"}, code: exitUsage, err: []string{"repeat the command with --yes"}},
-		"nothing":       {args: []string{"--yes"}, code: exitUsage, err: []string{"purge takes a task"}},
-		"a path":        {args: []string{"acme/../x#4", "--yes"}, code: exitUsage, err: []string{"OWNER/REPO#N"}},
+		"no task":       {args: []string{"acme/shop#7", "--yes"}, code: cli.ExitFailed, sent: "7", err: []string{"not purged: errand has no task"}},
+		"a full disk":   {args: []string{"acme/shop#8", "acme/shop#4", "--yes"}, code: cli.ExitFailed, sent: "8", err: []string{"not complete: no space left; free"}},
+		"an older one":  {args: []string{"acme/shop#9", "--yes"}, code: cli.ExitFailed, sent: "9", err: []string{"answered 404"}},
+		"not confirmed": {args: []string{"acme/shop#4"}, code: cli.ExitUsage, err: []string{"repeat the command with --yes"}},
+		"nothing":       {args: []string{"--yes"}, code: cli.ExitUsage, err: []string{"purge takes a task"}},
+		"a path":        {args: []string{"acme/../x#4", "--yes"}, code: cli.ExitUsage, err: []string{"OWNER/REPO#N"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +73,7 @@ func TestPurge(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			code, out, errs := call(t, secrets(t), append(append([]string{"purge"}, c.args...), "-c", file)...)
+			code, out, errs := call(t, clitest.Secrets(t), append(append([]string{"purge"}, c.args...), "-c", file)...)
 			if got := strings.Join(sent, " "); code != c.code || got != c.sent {
 				t.Errorf("got code %d, requests for %q; want %d, %q", code, got, c.code, c.sent)
 			}

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bytes"
@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // issues is an errand with the issues 4 (by eve, with hidden text), 5 (closed) and 6 (without a text) of acme/shop. Other answers are
@@ -74,10 +77,10 @@ func runAt(t *testing.T, i *issues, typed string, args ...string) (code int, out
 	srv := httptest.NewServer(i)
 	t.Cleanup(srv.Close)
 	var o, e bytes.Buffer
-	env := secrets(t)
-	code = run(context.Background(), world{
-		args: append([]string{"run", "-c", statusConfig(t, strings.TrimPrefix(srv.URL, "http://"), "")}, args...), in: &typist{strings.SplitAfter(typed, "\n")}, terminal: typed != "", screen: typed != "", out: &o, err: &e,
-		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+	env := clitest.Secrets(t)
+	code = run(context.Background(), cli.World{
+		Args: append([]string{"run", "-c", clitest.Config(t, strings.TrimPrefix(srv.URL, "http://"), "")}, args...), In: &typist{strings.SplitAfter(typed, "\n")}, Terminal: typed != "", Screen: typed != "", Out: &o, Err: &e,
+		Lookup: clitest.Lookup(env),
 	})
 	return code, o.String(), e.String()
 }
@@ -95,24 +98,24 @@ func TestRunBeginsWhatIsConfirmed(t *testing.T) {
 		begun    []string
 	}{
 		"confirmed":             {typed: "y\n", args: []string{"acme/shop#4"}, out: "[y/N] acme/shop#4: started with the text " + textOf4, begun: []string{one}},
-		"declined":              {typed: "n\n", args: []string{"acme/shop#4"}, code: exitFailed, err: "acme/shop#4: not started: you did not confirm it\nerrand: 1 of 1 tasks"},
-		"only enter":            {typed: "\n", args: []string{"acme/shop#4"}, code: exitFailed, err: "you did not confirm it"},
-		"another word":          {typed: "yes please\n", args: []string{"acme/shop#4"}, code: exitFailed, err: "you did not confirm it"},
-		"several":               {typed: "yes\nY\n", args: []string{"acme/shop#4", "5", "#6"}, code: exitFailed, out: "acme/shop#6: started", err: "acme/shop#5: not started: acme/shop#5 is closed; reopen it first\nerrand: 1 of 3", begun: []string{one, two}},
-		"one of two":            {typed: "n\ny\n", args: []string{"acme/shop#4", "acme/shop#6"}, code: exitFailed, err: "1 of 2", begun: []string{two}},
-		"the input ends":        {typed: "y\n", args: []string{"acme/shop#4", "6"}, code: exitFailed, err: "acme/shop#6: not started: you did not confirm it", begun: []string{one}},
-		"no terminal":           {args: []string{"acme/shop#4"}, code: exitUsage, err: "needs a terminal for its input and its output; programs use --json"},
+		"declined":              {typed: "n\n", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "acme/shop#4: not started: you did not confirm it\nerrand: 1 of 1 tasks"},
+		"only enter":            {typed: "\n", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "you did not confirm it"},
+		"another word":          {typed: "yes please\n", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "you did not confirm it"},
+		"several":               {typed: "yes\nY\n", args: []string{"acme/shop#4", "5", "#6"}, code: cli.ExitFailed, out: "acme/shop#6: started", err: "acme/shop#5: not started: acme/shop#5 is closed; reopen it first\nerrand: 1 of 3", begun: []string{one, two}},
+		"one of two":            {typed: "n\ny\n", args: []string{"acme/shop#4", "acme/shop#6"}, code: cli.ExitFailed, err: "1 of 2", begun: []string{two}},
+		"the input ends":        {typed: "y\n", args: []string{"acme/shop#4", "6"}, code: cli.ExitFailed, err: "acme/shop#6: not started: you did not confirm it", begun: []string{one}},
+		"no terminal":           {args: []string{"acme/shop#4"}, code: cli.ExitUsage, err: "needs a terminal for its input and its output; programs use --json"},
 		"by a program":          {args: []string{"--yes", "--text", textOf4, "acme/shop#4"}, out: "acme/shop#4: started", begun: []string{one}},
 		"several by a program":  {args: []string{"--yes", "--text", textOf4, "--text", textOf6, "acme/shop#4", "6"}, out: "acme/shop#6: started", begun: []string{one, two}},
-		"hashes in other order": {args: []string{"--yes", "--text", textOf6 + "," + textOf4, "acme/shop#4", "6"}, code: exitFailed, err: "acme/shop#4: not started: the text has changed since"},
-		"without a hash":        {typed: "y\n", args: []string{"--yes", "acme/shop#4"}, code: exitUsage, err: "--yes needs --text with the hash"},
-		"a hash too few":        {args: []string{"--yes", "--text", textOf4, "acme/shop#4", "6"}, code: exitUsage, err: "--yes needs --text"},
-		"a hash without --yes":  {typed: "y\n", args: []string{"--text", textOf4, "acme/shop#4"}, code: exitUsage, err: "--text is for --yes"},
-		"no issue":              {typed: "y\n", code: exitUsage, err: "run takes issues, as OWNER/REPO#N"},
-		"a number first":        {typed: "y\n", args: []string{"4", "acme/shop#4"}, code: exitUsage, err: `but got "4"`},
-		"a path":                {typed: "y\n", args: []string{"acme/shop#4/../../../pause"}, code: exitUsage, err: "but got"},
-		"another page":          {typed: "y\n", args: []string{"acme/shop#7"}, code: exitFailed, err: "is this errand?"},
-		"another version":       {typed: "y\n", args: []string{"acme/shop#9"}, code: exitFailed, err: "acme/shop#9: errand at"},
+		"hashes in other order": {args: []string{"--yes", "--text", textOf6 + "," + textOf4, "acme/shop#4", "6"}, code: cli.ExitFailed, err: "acme/shop#4: not started: the text has changed since"},
+		"without a hash":        {typed: "y\n", args: []string{"--yes", "acme/shop#4"}, code: cli.ExitUsage, err: "--yes needs --text with the hash"},
+		"a hash too few":        {args: []string{"--yes", "--text", textOf4, "acme/shop#4", "6"}, code: cli.ExitUsage, err: "--yes needs --text"},
+		"a hash without --yes":  {typed: "y\n", args: []string{"--text", textOf4, "acme/shop#4"}, code: cli.ExitUsage, err: "--text is for --yes"},
+		"no issue":              {typed: "y\n", code: cli.ExitUsage, err: "run takes issues, as OWNER/REPO#N"},
+		"a number first":        {typed: "y\n", args: []string{"4", "acme/shop#4"}, code: cli.ExitUsage, err: `but got "4"`},
+		"a path":                {typed: "y\n", args: []string{"acme/shop#4/../../../pause"}, code: cli.ExitUsage, err: "but got"},
+		"another page":          {typed: "y\n", args: []string{"acme/shop#7"}, code: cli.ExitFailed, err: "is this errand?"},
+		"another version":       {typed: "y\n", args: []string{"acme/shop#9"}, code: cli.ExitFailed, err: "acme/shop#9: errand at"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +178,7 @@ func TestRunJSON(t *testing.T) {
 			var got struct{ Issues []result }
 			i := &issues{}
 			code, out, errs := runAt(t, i, "", append([]string{"--json"}, c.args...)...)
-			if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitFailed {
+			if err := json.Unmarshal([]byte(out), &got); err != nil || code != cli.ExitFailed {
 				t.Fatalf("got code %d, %v: %s%s", code, err, out, errs)
 			}
 			if diff := cmp.Diff(c.want, got.Issues); diff != "" || name == "shown" && len(i.begun) > 0 {
@@ -192,13 +195,13 @@ func TestRunIgnoresWhatIsTypedAhead(t *testing.T) {
 	srv := httptest.NewServer(i)
 	t.Cleanup(srv.Close)
 	var o, e bytes.Buffer
-	env := secrets(t)
-	code := run(context.Background(), world{
-		args: []string{"run", "-c", statusConfig(t, strings.TrimPrefix(srv.URL, "http://"), ""), "acme/shop#4", "6"},
-		in:   strings.NewReader("y\ny\n"), terminal: true, screen: true, out: &o, err: &e, // both lines are read at once
-		env: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
+	env := clitest.Secrets(t)
+	code := run(context.Background(), cli.World{
+		Args: []string{"run", "-c", clitest.Config(t, strings.TrimPrefix(srv.URL, "http://"), ""), "acme/shop#4", "6"},
+		In:   strings.NewReader("y\ny\n"), Terminal: true, Screen: true, Out: &o, Err: &e, // both lines are read at once
+		Lookup: clitest.Lookup(env),
 	})
-	if code != exitFailed || len(i.begun) != 1 || !strings.Contains(e.String(), "acme/shop#6: not started: you did not confirm it") {
+	if code != cli.ExitFailed || len(i.begun) != 1 || !strings.Contains(e.String(), "acme/shop#6: not started: you did not confirm it") {
 		t.Errorf("got code %d, begun %v, %q", code, i.begun, e.String())
 	}
 }
@@ -208,8 +211,8 @@ func TestRunNeedsAScreen(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"acme/shop#4"}, {"acme/shop#4", "6"}} {
 		var e bytes.Buffer
-		code := run(context.Background(), world{args: append([]string{"run"}, args...), env: func(string) (string, bool) { return "", false }, in: strings.NewReader("y\ny\n"), terminal: true, out: io.Discard, err: &e})
-		if code != exitUsage || !strings.Contains(e.String(), "needs a terminal for its input and its output") {
+		code := run(context.Background(), cli.World{Args: append([]string{"run"}, args...), Lookup: func(string) (string, bool) { return "", false }, In: strings.NewReader("y\ny\n"), Terminal: true, Out: io.Discard, Err: &e})
+		if code != cli.ExitUsage || !strings.Contains(e.String(), "needs a terminal for its input and its output") {
 			t.Errorf("got code %d, %q", code, e.String())
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -6,12 +6,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/errand-bot/errand/internal/buildtest"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // writer is a function as an io.Writer.
@@ -46,7 +50,7 @@ func watched(t *testing.T, size func() (int, int), boards ...string) (writes []s
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	cfg := loaded(t, statusConfig(t, restarts(t, stop, boards...), ""))
+	cfg := loaded(t, clitest.Config(t, restarts(t, stop, boards...), ""))
 	out := writer(func(p []byte) (int, error) {
 		writes = append(writes, string(p))
 		return len(p), nil
@@ -162,11 +166,14 @@ func TestWatchInRealTerminal(t *testing.T) {
 	if err != nil {
 		t.Skip("skipped: script is not installed, which makes a terminal")
 	}
-	file := statusConfig(t, boardServer(t), "")
+	file, dir := clitest.Config(t, boardServer(t), ""), t.TempDir()
+	if err := buildtest.Program(t.Context(), dir, "errand"); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, script, "-qec", "stty cols 60 rows 12; exec "+build(t)+" status --watch -c "+file, "/dev/null")
-	for name, value := range secrets(t) {
+	cmd := exec.CommandContext(ctx, script, "-qec", "stty cols 60 rows 12; exec "+filepath.Join(dir, "errand")+" status --watch -c "+file, "/dev/null")
+	for name, value := range clitest.Secrets(t) {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	out, err := cmd.StdoutPipe()

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -12,12 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 )
 
 // destroyCommand deletes the VMs of tasks.
-func destroyCommand(w world) *cobra.Command {
+func destroyCommand(w cli.World) *cobra.Command {
 	var path string
 	var yes, force, asJSON bool
 	c := &cobra.Command{
@@ -29,7 +31,7 @@ func destroyCommand(w world) *cobra.Command {
 			"stop the task first, or add --force, which stops it. errand has to be running; the command reaches it at admin.listen or listen.",
 		Args: tasksOnly,
 		RunE: func(c *cobra.Command, tasks []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
@@ -40,7 +42,7 @@ func destroyCommand(w world) *cobra.Command {
 			return destroyAll(c.Context(), w, cfg, tasks, force, asJSON)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	c.Flags().BoolVar(&force, "force", false, "also while an agent works: stop it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per task")
@@ -48,8 +50,8 @@ func destroyCommand(w world) *cobra.Command {
 }
 
 // destroyAll deletes the VMs of tasks, one after the other. A refusal does not affect the others.
-func destroyAll(ctx context.Context, w world, cfg config.Config, tasks []string, force, asJSON bool) error {
-	ctx, stop := untilSignal(ctx)
+func destroyAll(ctx context.Context, w cli.World, cfg config.Config, tasks []string, force, asJSON bool) error {
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	failed := 0
 	for _, task := range tasks {
@@ -57,14 +59,14 @@ func destroyAll(ctx context.Context, w world, cfg config.Config, tasks []string,
 		var refused refusedError
 		if errors.As(err, &refused) {
 			failed++
-			_, _ = fmt.Fprintf(w.err, "%s: refused: %s\n", task, oneLine(refused.Error()))
+			_, _ = fmt.Fprintf(w.Err, "%s: refused: %s\n", task, logview.OneLine(refused.Error()))
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", task, err)
 		}
 		if asJSON {
-			err = printJSON(w.out, body)
+			err = cli.PrintJSON(w.Out, body)
 		} else {
 			err = printDestroyed(w, task, body)
 		}
@@ -78,12 +80,12 @@ func destroyAll(ctx context.Context, w world, cfg config.Config, tasks []string,
 	return nil
 }
 
-func printDestroyed(w world, task string, body []byte) error {
+func printDestroyed(w cli.World, task string, body []byte) error {
 	var done struct{ Result string }
 	if err := json.Unmarshal(body, &done); err != nil {
 		return fmt.Errorf("read errand's answer: %w", err)
 	}
-	_, err := fmt.Fprintf(w.out, "%s: %s\n", task, logview.Plain(oneLine(done.Result)))
+	_, err := fmt.Fprintf(w.Out, "%s: %s\n", task, logview.Plain(logview.OneLine(done.Result)))
 	return err
 }
 
@@ -96,16 +98,16 @@ func destroyOne(ctx context.Context, cfg config.Config, task string, force bool)
 	if force {
 		form.Set("force", "true")
 	}
-	a, err := send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/destroy", form)
+	a, err := selfclient.Send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/destroy", form)
 	switch {
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, selfclient.ErrNotRunning):
 		return nil, fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
 	case err != nil:
 		return nil, err
-	case a.status == http.StatusOK:
-		return a.body, nil
-	case a.status == http.StatusConflict, a.status == http.StatusNotFound && strings.HasPrefix(a.text(), noTask):
-		return nil, refusedError(a.text())
+	case a.Status == http.StatusOK:
+		return a.Body, nil
+	case a.Status == http.StatusConflict, a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
+		return nil, refusedError(a.Text())
 	}
-	return nil, a.unexpected()
+	return nil, a.Unexpected()
 }

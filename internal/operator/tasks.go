@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"cmp"
@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"regexp"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -71,7 +71,7 @@ func (c card) vm() string {
 	return "–"
 }
 
-// maxListed is the maximum number of open tasks in a list. Even with the longest texts, they are far below maxAnswer.
+// maxListed is the maximum number of open tasks in a list. Even with the longest texts, they are far below selfclient.MaxAnswer.
 const maxListed = 2000
 
 // tasksFlags are the flags of tasks.
@@ -80,10 +80,8 @@ type tasksFlags struct {
 	all, asJSON bool
 }
 
-var repoName = regexp.MustCompile(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$`)
-
 // tasksCommand lists tasks.
-func tasksCommand(w world) *cobra.Command {
+func tasksCommand(w cli.World) *cobra.Command {
 	var f tasksFlags
 	c := &cobra.Command{
 		Use:   "tasks",
@@ -91,19 +89,19 @@ func tasksCommand(w world) *cobra.Command {
 		Long: "List the open tasks: the phase of each, what it waits for, since when, its cost, and its VM. `errand status` shows the next\n" +
 			"steps and errand's problems, and `errand task` all about one task. errand has to be running; the command reaches it at\n" +
 			"admin.listen or listen.",
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if f.repo != "" && !repoName.MatchString(f.repo) {
-				return errUsage{fmt.Errorf("--repo takes a repository, as OWNER/REPO, but got %q", f.repo)}
+			if f.repo != "" && !cli.RepoName.MatchString(f.repo) {
+				return cli.Usage(fmt.Errorf("--repo takes a repository, as OWNER/REPO, but got %q", f.repo))
 			}
-			cfg, err := config.Load(f.path, w.env)
+			cfg, err := config.Load(f.path, w.Lookup)
 			if err != nil {
 				return err
 			}
 			return f.run(c.Context(), w, cfg)
 		},
 	}
-	configFlag(c, &f.path)
+	cli.ConfigFlag(c, &f.path)
 	c.Flags().BoolVarP(&f.all, "all", "a", false, "also those of the 100 tasks that ended last")
 	c.Flags().StringVar(&f.repo, "repo", "", "only those of this repository, as OWNER/REPO")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON: at, open, tasks, and with --all ended")
@@ -118,12 +116,12 @@ type taskList struct {
 	Ended []json.RawMessage `json:"ended,omitempty"` // newest first
 }
 
-func (f tasksFlags) run(ctx context.Context, w world, cfg config.Config) error {
+func (f tasksFlags) run(ctx context.Context, w cli.World, cfg config.Config) error {
 	query := url.Values{"offset": {"0"}, "limit": {fmt.Sprint(maxListed)}}
 	if f.repo != "" {
 		query.Set("repo", f.repo)
 	}
-	body, err := getJSON(ctx, cfg, "/status.json?"+query.Encode())
+	body, err := selfclient.GetJSON(ctx, cfg, "/status.json?"+query.Encode())
 	if err != nil {
 		return err
 	}
@@ -139,71 +137,32 @@ func (f tasksFlags) run(ctx context.Context, w world, cfg config.Config) error {
 		if err != nil {
 			return fmt.Errorf("print the tasks: %w", err)
 		}
-		return printJSON(w.out, append(data, '\n'))
+		return cli.PrintJSON(w.Out, append(data, '\n'))
 	}
 	var text strings.Builder
 	if err := list.write(&text); err != nil {
 		return fmt.Errorf("read errand's answer: %w", err)
 	}
-	_, err = io.WriteString(w.out, logview.Plain(text.String()))
+	_, err = io.WriteString(w.Out, logview.Plain(text.String()))
 	return err
 }
 
 // write writes the list for people.
 func (l taskList) write(s *strings.Builder) error {
-	t := newTable(s, "TASK", "PHASE", "WAITING FOR", "SINCE (UTC)", "COST", "VM")
+	t := cli.NewTable(s, "TASK", "PHASE", "WAITING FOR", "SINCE (UTC)", "COST", "VM")
 	for _, raw := range append(l.Tasks, l.Ended...) {
 		var c card
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return err
 		}
-		t.row(fmt.Sprintf("%s#%d", c.Repo, c.Issue), words.Phase(c.Phase), cmp.Or(c.Awaits, "–"), minute(c.Since), c.Money.Words, c.vm())
+		t.Row(fmt.Sprintf("%s#%d", c.Repo, c.Issue), words.Phase(c.Phase), cmp.Or(c.Awaits, "–"), cli.Minute(c.Since), c.Money.Words, c.vm())
 	}
-	if t.rows == 0 {
+	if t.Rows == 0 {
 		s.WriteString("There are no such tasks.\n")
 	}
-	t.flush()
+	t.Flush()
 	if more := l.Open - len(l.Tasks); more > 0 {
 		fmt.Fprintf(s, "… and %d more open tasks; --repo lists those of one repository\n", more)
 	}
 	return nil
 }
-
-// minute formats a time in UTC.
-func minute(t time.Time) string {
-	if t.IsZero() {
-		return "–"
-	}
-	return t.UTC().Format("2006-01-02 15:04")
-}
-
-// maxCell is the maximum width of a cell in a table with a head.
-const maxCell = 100
-
-// table aligns rows of text. Without rows it prints nothing.
-type table struct {
-	out  *tabwriter.Writer
-	head []string
-	rows int
-}
-
-func newTable(s *strings.Builder, head ...string) *table {
-	return &table{out: tabwriter.NewWriter(s, 0, 0, 2, ' ', 0), head: head}
-}
-
-// row adds a row. A cell is printed on one line, even if it contains line breaks.
-func (t *table) row(cells ...string) {
-	if t.rows == 0 && len(t.head) > 0 {
-		_, _ = fmt.Fprintln(t.out, strings.Join(t.head, "\t")) // a strings.Builder has no errors
-	}
-	t.rows++
-	for i, c := range cells {
-		cells[i] = oneLine(c)
-		if r := []rune(cells[i]); len(t.head) > 0 && len(r) > maxCell {
-			cells[i] = string(r[:maxCell]) + "…"
-		}
-	}
-	_, _ = fmt.Fprintln(t.out, strings.Join(cells, "\t"))
-}
-
-func (t *table) flush() { _ = t.out.Flush() }

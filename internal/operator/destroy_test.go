@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // TestDestroy: the command names each task to errand, passes --force on, goes on after a refusal, and does nothing without a
@@ -23,12 +26,12 @@ func TestDestroy(t *testing.T) {
 		"a task":             {args: []string{"acme/shop#4", "--yes"}, sent: "4", out: "acme/shop#4: the VM is being deleted\n"},
 		"by force":           {args: []string{"acme/shop#4", "--yes", "--force"}, sent: "4 by force", out: "acme/shop#4: the VM is being deleted\n"},
 		"JSON":               {args: []string{"acme/shop#4", "--yes", "--json"}, sent: "4", out: `"vm": "errand-x-g1"`},
-		"one is in use":      {args: []string{"acme/shop#5", "acme/shop#4", "--yes"}, code: exitFailed, sent: "5, 4", out: "acme/shop#4: the VM", err: "acme/shop#5: refused: the task needs its VM now\nerrand: refused for 1 of 2 tasks"},
-		"no task":            {args: []string{"acme/shop#6", "--yes"}, code: exitFailed, sent: "6", err: "refused: errand has no task"},
-		"another version":    {args: []string{"acme/shop#7", "--yes"}, code: exitFailed, sent: "7", err: "answered 404"},
-		"not confirmed":      {args: []string{"acme/shop#4"}, code: exitUsage, err: "repeat the command with --yes"},
-		"nothing":            {args: []string{"--yes"}, code: exitUsage, err: "destroy takes a task"},
-		"a repository alone": {args: []string{"acme/shop", "--yes"}, code: exitUsage, err: "OWNER/REPO#N"},
+		"one is in use":      {args: []string{"acme/shop#5", "acme/shop#4", "--yes"}, code: cli.ExitFailed, sent: "5, 4", out: "acme/shop#4: the VM", err: "acme/shop#5: refused: the task needs its VM now\nerrand: refused for 1 of 2 tasks"},
+		"no task":            {args: []string{"acme/shop#6", "--yes"}, code: cli.ExitFailed, sent: "6", err: "refused: errand has no task"},
+		"another version":    {args: []string{"acme/shop#7", "--yes"}, code: cli.ExitFailed, sent: "7", err: "answered 404"},
+		"not confirmed":      {args: []string{"acme/shop#4"}, code: cli.ExitUsage, err: "repeat the command with --yes"},
+		"nothing":            {args: []string{"--yes"}, code: cli.ExitUsage, err: "destroy takes a task"},
+		"a repository alone": {args: []string{"acme/shop", "--yes"}, code: cli.ExitUsage, err: "OWNER/REPO#N"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +61,7 @@ func TestDestroy(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			code, out, errs := call(t, secrets(t), append(append([]string{"destroy"}, c.args...), "-c", file)...)
+			code, out, errs := call(t, clitest.Secrets(t), append(append([]string{"destroy"}, c.args...), "-c", file)...)
 			if got := strings.Join(sent, ", "); code != c.code || got != c.sent || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
 				t.Errorf("got code %d, requests %q, output %q, errors %q; want %d, %q, %q, %q", code, got, out, errs, c.code, c.sent, c.out, c.err)
 			}

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -10,11 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/selfclient"
 )
 
 // adoptCommand starts the tasks of issues that had a trigger before errand watched for it.
-func adoptCommand(w world) *cobra.Command {
+func adoptCommand(w cli.World) *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use:   "adopt OWNER/REPO#N …",
@@ -24,30 +26,30 @@ func adoptCommand(w world) *cobra.Command {
 			"needs write access. errand has to be running; the command reaches it at admin.listen or listen.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errUsage{errors.New("adopt takes issues, as OWNER/REPO#N")}
+				return cli.Usage(errors.New("adopt takes issues, as OWNER/REPO#N"))
 			}
 			for _, a := range args {
-				if !taskName.MatchString(a) {
-					return errUsage{fmt.Errorf("adopt takes issues, as OWNER/REPO#N, but got %q", a)}
+				if !cli.TaskName.MatchString(a) {
+					return cli.Usage(fmt.Errorf("adopt takes issues, as OWNER/REPO#N, but got %q", a))
 				}
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
 			return adopt(c.Context(), w, cfg, args)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	return c
 }
 
 // adopt asks the running errand to adopt issues, one after the other. A refusal does not affect the others.
-func adopt(ctx context.Context, w world, cfg config.Config, issues []string) error {
-	ctx, stop := untilSignal(ctx)
+func adopt(ctx context.Context, w cli.World, cfg config.Config, issues []string) error {
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	failed := 0
 	for _, issue := range issues {
@@ -55,13 +57,13 @@ func adopt(ctx context.Context, w world, cfg config.Config, issues []string) err
 		var refused refusedError
 		if errors.As(err, &refused) {
 			failed++
-			_, _ = fmt.Fprintf(w.err, "%s: not started: %v\n", issue, err)
+			_, _ = fmt.Fprintf(w.Err, "%s: not started: %v\n", issue, err)
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(w.out, "started: %s\n", who); err != nil {
+		if _, err := fmt.Fprintf(w.Out, "started: %s\n", who); err != nil {
 			return err
 		}
 	}
@@ -84,16 +86,16 @@ func adoptOne(ctx context.Context, cfg config.Config, issue string) (string, err
 	ctx, cancel := context.WithTimeout(ctx, adoptTimeout)
 	defer cancel()
 	repo, number, _ := strings.Cut(issue, "#")
-	a, err := ask(ctx, cfg, http.MethodPost, "/tasks/"+repo+"/"+number+"/adopt")
+	a, err := selfclient.Ask(ctx, cfg, http.MethodPost, "/tasks/"+repo+"/"+number+"/adopt")
 	switch {
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, selfclient.ErrNotRunning):
 		return "", fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
 	case err != nil:
 		return "", err
-	case a.status == http.StatusOK:
-		return a.text(), nil
-	case a.status == http.StatusConflict, a.status == http.StatusBadGateway:
-		return "", refusedError(a.text())
+	case a.Status == http.StatusOK:
+		return a.Text(), nil
+	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway:
+		return "", refusedError(a.Text())
 	}
-	return "", a.unexpected()
+	return "", a.Unexpected()
 }

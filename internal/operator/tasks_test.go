@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"encoding/json"
@@ -8,50 +8,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
-
-// goldenServer is a running errand that answers with the golden files of internal/admin, so the commands are tested with what errand serves.
-func goldenServer(t *testing.T) string {
-	t.Helper()
-	errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		file := map[string]string{"/status.json": "status.json", "/tasks/acme/shop/1/task.json": "task.json"}[r.URL.Path]
-		switch {
-		case r.Header.Get("Authorization") != "Bearer admin-token-for-tests":
-			http.Error(w, "errand: send the admin token", http.StatusUnauthorized)
-		case r.URL.Query().Get("repo") == "acme/none":
-			_, _ = w.Write([]byte(`{"at": "2026-11-21T12:00:00Z", "open": 0, "tasks": [], "ended": []}`))
-		case r.URL.Query().Get("repo") == "acme/many":
-			_, _ = w.Write([]byte(`{"open": 7000, "tasks": [{"repo": "acme/many", "issue": 1, "phase": "queued", "title": "x"}], "ended": []}`))
-		case r.URL.Path == "/tasks/acme/shop/2/task.json":
-			_, _ = w.Write([]byte(hostileTask()))
-		case r.URL.Path == "/tasks/acme/shop/3/task.json":
-			http.NotFound(w, r) // an older errand
-		case file == "":
-			http.Error(w, "errand has no task for this issue. The repository may have been renamed, or the issue was never assigned.", http.StatusNotFound)
-		default:
-			http.ServeFile(w, r, "../../internal/admin/testdata/"+file)
-		}
-	}))
-	t.Cleanup(errand.Close)
-	return strings.TrimPrefix(errand.URL, "http://")
-}
-
-// hostileTask is a task whose texts control a terminal, break tables, and are long.
-func hostileTask() string {
-	evil := `\u001b[2J\u009b2J\u202e\nand\tso on`
-	return `{"at": "2026-11-21T12:00:00Z", "task": {"repo": "acme/shop", "issue": 2, "title": "A` + evil + `", "phase": "implementing", "next": "` + evil + `",
-"money": {"words": "$0.00"}, "waiting": {"kind": "vm", "detail": "` + evil + `"}}, "question": "` + evil + "\u009b2J\u202e" + `",
-"runs": [{"seq": 1, "kind": "plan", "model": "` + evil + `", "message": "` + strings.Repeat("long ", 50000) + `"}],
-"actions": [` + strings.TrimSuffix(strings.Repeat(`{"by": "token", "command": "stop", "result": "`+evil+`"},`, 30), ",") + `]}`
-}
 
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	works := goldenServer(t)
+	works := clitest.GoldenServer(t)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	file := statusConfig(t, works, "")
-	stopped := statusConfig(t, strings.TrimPrefix(gone.URL, "http://"), "")
+	file := clitest.Config(t, works, "")
+	stopped := clitest.Config(t, strings.TrimPrefix(gone.URL, "http://"), "")
 	for name, c := range map[string]struct {
 		args   []string
 		env    map[string]string
@@ -70,10 +38,10 @@ func TestTasks(t *testing.T) {
 		"more than fit": {args: []string{"tasks", "--repo", "acme/many"}, out: []string{"… and 6999 more open tasks; --repo lists"}},
 		"JSON":          {args: []string{"tasks", "--json"}, out: []string{`"open": 7,`, `"repo": "acme/web",`, `\u009b2J\u202e`}, absent: []string{`"ended"`, "\u009b", "\u202e", "\x1b"}},
 		"JSON, all":     {args: []string{"tasks", "--json", "--all"}, out: []string{`"ended": [`}},
-		"no repository": {args: []string{"tasks", "--repo", "acme/shop#1"}, code: exitUsage, err: "as OWNER/REPO, but got"},
-		"a word":        {args: []string{"tasks", "acme/shop"}, code: exitUsage, err: "takes no arguments"},
-		"not running":   {args: []string{"tasks", "-c", stopped}, code: exitFailed, err: "Start it with `errand serve`, use its configuration with -c, or run `errand doctor`"},
-		"wrong token":   {args: []string{"tasks"}, env: map[string]string{"ERRAND_ADMIN_TOKEN": "another-token-for-tests"}, code: exitFailed, err: "the token is wrong (401)\nadmin.token has to be the one with which errand was started"},
+		"no repository": {args: []string{"tasks", "--repo", "acme/shop#1"}, code: cli.ExitUsage, err: "as OWNER/REPO, but got"},
+		"a word":        {args: []string{"tasks", "acme/shop"}, code: cli.ExitUsage, err: "takes no arguments"},
+		"not running":   {args: []string{"tasks", "-c", stopped}, code: cli.ExitFailed, err: "Start it with `errand serve`, use its configuration with -c, or run `errand doctor`"},
+		"wrong token":   {args: []string{"tasks"}, env: map[string]string{"ERRAND_ADMIN_TOKEN": "another-token-for-tests"}, code: cli.ExitFailed, err: "the token is wrong (401)\nadmin.token has to be the one with which errand was started"},
 		"task": {args: []string{"task", "acme/shop#1"}, out: []string{
 			taskText, "/tasks/acme/shop/1\n\nPlans and approvals\n", "approved by ada (write), 👍, 2026-11-21 11:49, with: keep the API  ",
 			"approved by grace (admin), command, 2026-11-21 11:47  ",
@@ -84,15 +52,15 @@ func TestTasks(t *testing.T) {
 		"task, JSON":        {args: []string{"task", "acme/shop#1", "--json"}, out: []string{`"plans": [`, `"by": "ada",`}},
 		"hostile":           {args: []string{"task", "acme/shop#2"}, out: []string{"acme/shop#2: A[2J2J and so on\n", "long long long …\n", "… and 20 older; --json has them\n", "question  [2J2J and so on2J\n"}, absent: []string{"\x1b", "\u009b", "\u202e", strings.Repeat("long ", 30)}},
 		"hostile, JSON":     {args: []string{"task", "acme/shop#2", "--json"}, out: []string{`\u009b2J\u202e"`}, absent: []string{"\x1b", "\u009b", "\u202e"}},
-		"an older errand":   {args: []string{"task", "acme/shop#3"}, code: exitFailed, err: "answered 404 Not Found"},
-		"no such task":      {args: []string{"task", "acme/shop#4"}, code: exitFailed, err: "errand has no task for this issue. The repository may have been renamed, or the issue was never assigned.\n`errand tasks --all` lists the tasks"},
-		"no task":           {args: []string{"task"}, code: exitUsage, err: "as OWNER/REPO#N"},
-		"two tasks":         {args: []string{"task", "a/b#1", "a/b#2"}, code: exitUsage, err: "as OWNER/REPO#N"},
-		"task, not running": {args: []string{"task", "acme/shop#1", "-c", stopped}, code: exitFailed, err: "Start it with `errand serve`"},
+		"an older errand":   {args: []string{"task", "acme/shop#3"}, code: cli.ExitFailed, err: "answered 404 Not Found"},
+		"no such task":      {args: []string{"task", "acme/shop#4"}, code: cli.ExitFailed, err: "errand has no task for this issue. The repository may have been renamed, or the issue was never assigned.\n`errand tasks --all` lists the tasks"},
+		"no task":           {args: []string{"task"}, code: cli.ExitUsage, err: "as OWNER/REPO#N"},
+		"two tasks":         {args: []string{"task", "a/b#1", "a/b#2"}, code: cli.ExitUsage, err: "as OWNER/REPO#N"},
+		"task, not running": {args: []string{"task", "acme/shop#1", "-c", stopped}, code: cli.ExitFailed, err: "Start it with `errand serve`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := secrets(t)
+			env := clitest.Secrets(t)
 			for k, v := range c.env {
 				env[k] = v
 			}
@@ -135,7 +103,7 @@ page            http://`
 // TestTokenIsRequired: without a token in the configuration the error names the setting.
 func TestTokenIsRequired(t *testing.T) {
 	t.Parallel()
-	file := statusConfig(t, "127.0.0.1:1", ", listen: '"+goldenServer(t)+"'")
+	file := clitest.Config(t, "127.0.0.1:1", ", listen: '"+clitest.GoldenServer(t)+"'")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -143,8 +111,8 @@ func TestTokenIsRequired(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "token: env:ERRAND_ADMIN_TOKEN, ", "", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, _, errs := call(t, secrets(t), "tasks", "-c", file)
-	if code != exitFailed || !strings.Contains(errs, "it requires a token (401)\nSet admin.token in the configuration") {
+	code, _, errs := call(t, clitest.Secrets(t), "tasks", "-c", file)
+	if code != cli.ExitFailed || !strings.Contains(errs, "it requires a token (401)\nSet admin.token in the configuration") {
 		t.Errorf("got code %d, errors %q", code, errs)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 )
 
 // watcher repeats the report of status. On a terminal each report replaces the previous one; elsewhere a report is printed only if
@@ -50,7 +52,7 @@ func (v *watcher) watch(ctx context.Context, cfg config.Config) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil // Ctrl-C
-		case err != nil && (first || errors.Is(err, errWrongToken)):
+		case err != nil && (first || errors.Is(err, selfclient.ErrWrongToken)):
 			return err
 		case err != nil:
 			err = v.unreachable(err, time.Now())
@@ -68,7 +70,7 @@ func (v *watcher) watch(ctx context.Context, cfg config.Config) error {
 
 // readBoard returns the board of the running errand.
 func readBoard(ctx context.Context, cfg config.Config) (b board, err error) {
-	body, err := getJSON(ctx, cfg, boardPath)
+	body, err := selfclient.GetJSON(ctx, cfg, boardPath)
 	if err != nil {
 		return b, err
 	}
@@ -105,7 +107,7 @@ func (v *watcher) report(b board) error {
 // unreachable says that errand does not answer: below the latest report on a terminal, otherwise once.
 func (v *watcher) unreachable(err error, now time.Time) error {
 	reason, _, _ := strings.Cut(err.Error(), "\n")
-	text := fmt.Sprintf("\n%s: %s\nTrying again every %s until Ctrl-C.\n", now.UTC().Format("15:04:05 MST"), oneLine(reason), v.every)
+	text := fmt.Sprintf("\n%s: %s\nTrying again every %s until Ctrl-C.\n", now.UTC().Format("15:04:05 MST"), logview.OneLine(reason), v.every)
 	lost := v.lost
 	v.lost = true
 	switch {

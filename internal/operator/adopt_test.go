@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"fmt"
@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // TestAdopt: the command asks the running errand for each issue, continues after a refusal, and says how to reach errand.
@@ -37,18 +40,18 @@ func TestAdopt(t *testing.T) {
 		out, err             string
 	}{
 		"one":             {args: []string{"acme/shop#4"}, out: "started: acme/shop#4, labeled by @ada\n"},
-		"a refusal":       {args: []string{"acme/shop#5", "acme/shop#6", "acme/shop#4"}, code: exitFailed, out: "started: acme/shop#4", err: "acme/shop#5: not started: acme/shop#5 is closed\nacme/shop#6: not started: try again\nerrand: 2 of 3 issues"},
+		"a refusal":       {args: []string{"acme/shop#5", "acme/shop#6", "acme/shop#4"}, code: cli.ExitFailed, out: "started: acme/shop#4", err: "acme/shop#5: not started: acme/shop#5 is closed\nacme/shop#6: not started: try again\nerrand: 2 of 3 issues"},
 		"own address":     {admin: "admin", listen: "127.0.0.1:1", args: []string{"acme/shop#4"}, out: "started: "},
-		"another version": {args: []string{"acme/shop#9"}, code: exitFailed, err: "answered 404"},
-		"wrong token":     {token: "another-token-for-tests", args: []string{"acme/shop#4"}, code: exitFailed, err: "the token is wrong (401)\nadmin.token has to be"},
-		"not running":     {listen: strings.TrimPrefix(gone.URL, "http://"), args: []string{"acme/shop#4"}, code: exitFailed, err: "Start it with `errand serve`"},
-		"no issue":        {code: exitUsage, err: "adopt takes issues, as OWNER/REPO#N"},
-		"no number":       {args: []string{"acme/shop#4", "acme/shop"}, code: exitUsage, err: `but got "acme/shop"`},
-		"a path":          {args: []string{"acme/..#4"}, code: exitFailed, err: "answered"},
+		"another version": {args: []string{"acme/shop#9"}, code: cli.ExitFailed, err: "answered 404"},
+		"wrong token":     {token: "another-token-for-tests", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "the token is wrong (401)\nadmin.token has to be"},
+		"not running":     {listen: strings.TrimPrefix(gone.URL, "http://"), args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "Start it with `errand serve`"},
+		"no issue":        {code: cli.ExitUsage, err: "adopt takes issues, as OWNER/REPO#N"},
+		"no number":       {args: []string{"acme/shop#4", "acme/shop"}, code: cli.ExitUsage, err: `but got "acme/shop"`},
+		"a path":          {args: []string{"acme/..#4"}, code: cli.ExitFailed, err: "answered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := secrets(t)
+			env := clitest.Secrets(t)
 			if c.token != "" {
 				env["ERRAND_ADMIN_TOKEN"] = c.token
 			}

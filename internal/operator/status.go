@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"cmp"
@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/words"
 )
 
@@ -31,26 +33,26 @@ const (
 )
 
 // statusCommand lists the open tasks.
-func statusCommand(w world) *cobra.Command {
+func statusCommand(w cli.World) *cobra.Command {
 	var f statusFlags
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "List the open tasks, the costs and the problems of the running errand",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.asJSON && f.watch {
-				return errUsage{errors.New("--json cannot be used with --watch")}
+				return cli.Usage(errors.New("--json cannot be used with --watch"))
 			}
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
-			cfg, err := config.Load(f.path, w.env)
+			cfg, err := config.Load(f.path, w.Lookup)
 			if err != nil {
 				return err
 			}
 			return f.run(ctx, w, cfg)
 		},
 	}
-	configFlag(c, &f.path)
+	cli.ConfigFlag(c, &f.path)
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON: the data of the page /status, with at most 500 open tasks")
 	c.Flags().BoolVarP(&f.watch, "watch", "w", false, "show it again every five seconds until Ctrl-C, also while errand restarts; without a terminal only after a change")
 	return c
@@ -59,22 +61,22 @@ func statusCommand(w world) *cobra.Command {
 // boardPath is the path of the report.
 var boardPath = fmt.Sprintf("/status.json?offset=0&limit=%d", maxTasks)
 
-func (f statusFlags) run(ctx context.Context, w world, cfg config.Config) error {
+func (f statusFlags) run(ctx context.Context, w cli.World, cfg config.Config) error {
 	if f.watch {
-		return (&watcher{out: w.out, size: terminalSize(w.out), every: watchEvery}).watch(ctx, cfg)
+		return (&watcher{out: w.Out, size: terminalSize(w.Out), every: watchEvery}).watch(ctx, cfg)
 	}
 	if f.asJSON {
-		body, err := getJSON(ctx, cfg, boardPath)
+		body, err := selfclient.GetJSON(ctx, cfg, boardPath)
 		if err != nil {
 			return err
 		}
-		return printJSON(w.out, body)
+		return cli.PrintJSON(w.Out, body)
 	}
 	b, err := readBoard(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w.out, b.text(0))
+	_, err = io.WriteString(w.Out, b.text(0))
 	return err
 }
 
@@ -150,19 +152,10 @@ func (b board) writeTasks(s *strings.Builder, isNarrow bool) {
 		if c.Waiting != nil {
 			phase += ", waiting for " + words.Wait(c.Waiting.Kind)
 		}
-		_, _ = fmt.Fprintf(t, "%s#%d\t%s\t%s\t%s\t%s\n", c.Repo, c.Issue, phase, since, c.Money.Words, oneLine(c.Next))
+		_, _ = fmt.Fprintf(t, "%s#%d\t%s\t%s\t%s\t%s\n", c.Repo, c.Issue, phase, since, c.Money.Words, logview.OneLine(c.Next))
 	}
 	_ = t.Flush()
 }
-
-// printJSON prints JSON without characters that a terminal interprets.
-func printJSON(w io.Writer, data []byte) error {
-	_, err := w.Write(logview.PlainJSON(data))
-	return err
-}
-
-// oneLine returns a text without control characters and line breaks.
-func oneLine(text string) string { return strings.Join(strings.Fields(logview.Plain(text)), " ") }
 
 func ofCap(dollars float64) string {
 	if dollars <= 0 {

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 	"github.com/errand-bot/errand/internal/config"
 )
 
@@ -85,23 +87,23 @@ func TestPauseCommands(t *testing.T) {
 	}{
 		"pause":            {args: []string{"pause", "--reason", "new disk"}, orders: "/pause  new disk", out: "errand: paused; no agent is working\n"},
 		"repositories":     {args: []string{"pause", "acme/shop", "acme/zoo"}, orders: "/pause acme/shop, /pause acme/zoo", out: "acme/shop: paused; no agent is working\nacme/zoo: paused"},
-		"one is refused":   {args: []string{"pause", "acme/typo", "acme/zoo"}, code: exitFailed, orders: "/pause acme/typo, /pause acme/zoo", out: "acme/zoo: paused", err: "acme/typo: refused: errand has no access to acme/typo"},
-		"another version":  {args: []string{"pause", "acme/older"}, code: exitFailed, orders: "/pause acme/older", err: "answered 404"},
+		"one is refused":   {args: []string{"pause", "acme/typo", "acme/zoo"}, code: cli.ExitFailed, orders: "/pause acme/typo, /pause acme/zoo", out: "acme/zoo: paused", err: "acme/typo: refused: errand has no access to acme/typo"},
+		"another version":  {args: []string{"pause", "acme/older"}, code: cli.ExitFailed, orders: "/pause acme/older", err: "answered 404"},
 		"resume":           {args: []string{"resume"}, orders: "/resume"},
 		"resume all":       {args: []string{"resume", "--all"}, orders: "/resume   true"},
-		"all and one":      {args: []string{"resume", "--all", "acme/shop"}, code: exitUsage, err: "--all cannot be used with names"},
-		"an issue":         {args: []string{"pause", "acme/shop#4"}, code: exitUsage, err: `as OWNER/REPO, but got "acme/shop#4"`},
-		"a path":           {args: []string{"resume", "acme/../shop"}, code: exitUsage, err: "as OWNER/REPO"},
+		"all and one":      {args: []string{"resume", "--all", "acme/shop"}, code: cli.ExitUsage, err: "--all cannot be used with names"},
+		"an issue":         {args: []string{"pause", "acme/shop#4"}, code: cli.ExitUsage, err: `as OWNER/REPO, but got "acme/shop#4"`},
+		"a path":           {args: []string{"resume", "acme/../shop"}, code: cli.ExitUsage, err: "as OWNER/REPO"},
 		"drain, idle":      {args: []string{"drain"}, work: pausedIdle, orders: "/pause", out: "errand: paused; no agent is working\nDrained: no agent works and nothing is being published. errand stays paused until `errand resume`.\n"},
-		"drain, no time":   {args: []string{"drain", "--timeout", "0s"}, code: exitUsage, err: "--timeout must be positive"},
-		"drain, names":     {args: []string{"drain", "acme/shop"}, code: exitUsage, err: "drain takes no arguments"},
-		"drain, too short": {args: []string{"drain", "--timeout", "1ms"}, work: pausedBusy, code: exitFailed, orders: "/pause", err: "this is still under way:\n"},
-		"drain, nonsense":  {args: []string{"drain"}, work: "<html>", code: exitFailed, orders: "/pause", err: "errand stays paused"},
+		"drain, no time":   {args: []string{"drain", "--timeout", "0s"}, code: cli.ExitUsage, err: "--timeout must be positive"},
+		"drain, names":     {args: []string{"drain", "acme/shop"}, code: cli.ExitUsage, err: "drain takes no arguments"},
+		"drain, too short": {args: []string{"drain", "--timeout", "1ms"}, work: pausedBusy, code: cli.ExitFailed, orders: "/pause", err: "this is still under way:\n"},
+		"drain, nonsense":  {args: []string{"drain"}, work: "<html>", code: cli.ExitFailed, orders: "/pause", err: "errand stays paused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newPausedErrand(t, c.work)
-			code, out, errs := call(t, secrets(t), append(c.args, "-c", e.config(t))...)
+			code, out, errs := call(t, clitest.Secrets(t), append(c.args, "-c", e.config(t))...)
 			if got := strings.Join(e.orders, ", "); code != c.code || got != c.orders || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
 				t.Errorf("got code %d, orders %q, output %q, errors %q; want %d, %q, %q, %q", code, got, out, errs, c.code, c.orders, c.out, c.err)
 			}
@@ -127,12 +129,12 @@ func TestDrain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newPausedErrand(t, c.work...)
-			env := secrets(t)
-			w := world{env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
+			env := clitest.Secrets(t)
+			w := cli.World{Lookup: clitest.Lookup(env)}
 			var out strings.Builder
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			cfg, err := config.Load(e.config(t), w.env)
+			cfg, err := config.Load(e.config(t), w.Lookup)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +143,7 @@ func TestDrain(t *testing.T) {
 			case "timeout":
 				d.timeout = 2 * time.Second
 			case "signal":
-				w.out = writer(func(p []byte) (int, error) {
+				w.Out = writer(func(p []byte) (int, error) {
 					if strings.Contains(string(p), "Waiting for") {
 						cancel()
 					}
@@ -149,7 +151,7 @@ func TestDrain(t *testing.T) {
 				})
 			}
 			if c.ends != "signal" {
-				w.out = &out
+				w.Out = &out
 			}
 			err = d.run(ctx, w, cfg)
 			got := ""

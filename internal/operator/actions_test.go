@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"fmt"
@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // TestActions: the commands send their arguments to the running errand, continue after a refusal, and explain errors.
@@ -26,21 +29,21 @@ func TestActions(t *testing.T) {
 		"cancel":           {args: []string{"cancel", "acme/shop#4"}, sent: "cancel acme/shop/4 []", out: "acme/shop#4: done\n"},
 		"retry":            {args: []string{"retry", "acme/shop#4", "--fresh", "--turns", "60"}, sent: "retry acme/shop/4 [fresh turns=60]"},
 		"budget":           {args: []string{"budget", "acme/shop#4", "+500k", "tokens"}, sent: "budget acme/shop/4 [+500k tokens]"},
-		"a refusal":        {args: []string{"stop", "acme/shop#5", "acme/shop#4"}, code: exitFailed, sent: "stop acme/shop/5 [], stop acme/shop/4 []", out: "acme/shop#4: done", err: "acme/shop#5: refused: no agent is running\nerrand: refused for 1 of 2 tasks"},
-		"no task":          {args: []string{"restart", "acme/shop#6"}, code: exitFailed, sent: "restart acme/shop/6 []", err: "acme/shop#6: refused: errand has no task"},
-		"another version":  {args: []string{"stop", "acme/shop#7"}, code: exitFailed, sent: "stop acme/shop/7 []", err: "answered 404"},
-		"not running":      {args: []string{"stop", "acme/shop#4"}, listen: strings.TrimPrefix(gone.URL, "http://"), code: exitFailed, err: "Start it with `errand serve`"},
-		"no answer":        {args: []string{"budget", "acme/shop#8", "+5"}, code: exitFailed, sent: "budget acme/shop/8 [+5]", err: "It may have carried the command out: look at `errand audit`"},
-		"half an answer":   {args: []string{"stop", "acme/shop#9"}, code: exitFailed, sent: "stop acme/shop/9 []", err: "It may have carried the command out: look at `errand audit`"},
-		"nothing":          {args: []string{"stop"}, code: exitUsage, err: "stop takes a task"},
-		"no number":        {args: []string{"stop", "acme/shop#4", "acme/shop"}, code: exitUsage, err: `but got "acme/shop"`},
-		"path":             {args: []string{"stop", "acme/shop/../x#4"}, code: exitUsage, err: "OWNER/REPO#N"},
-		"no addition":      {args: []string{"budget", "acme/shop#4"}, code: exitUsage, err: "for example `budget +5`"},
-		"too much":         {args: []string{"budget", "acme/shop#4", "+5000000"}, code: exitUsage, err: "for example `budget +5`"},
-		"no turns":         {args: []string{"retry", "acme/shop#4", "--turns", "-3"}, code: exitUsage, err: "for example `retry fresh turns=60`"},
+		"a refusal":        {args: []string{"stop", "acme/shop#5", "acme/shop#4"}, code: cli.ExitFailed, sent: "stop acme/shop/5 [], stop acme/shop/4 []", out: "acme/shop#4: done", err: "acme/shop#5: refused: no agent is running\nerrand: refused for 1 of 2 tasks"},
+		"no task":          {args: []string{"restart", "acme/shop#6"}, code: cli.ExitFailed, sent: "restart acme/shop/6 []", err: "acme/shop#6: refused: errand has no task"},
+		"another version":  {args: []string{"stop", "acme/shop#7"}, code: cli.ExitFailed, sent: "stop acme/shop/7 []", err: "answered 404"},
+		"not running":      {args: []string{"stop", "acme/shop#4"}, listen: strings.TrimPrefix(gone.URL, "http://"), code: cli.ExitFailed, err: "Start it with `errand serve`"},
+		"no answer":        {args: []string{"budget", "acme/shop#8", "+5"}, code: cli.ExitFailed, sent: "budget acme/shop/8 [+5]", err: "It may have carried the command out: look at `errand audit`"},
+		"half an answer":   {args: []string{"stop", "acme/shop#9"}, code: cli.ExitFailed, sent: "stop acme/shop/9 []", err: "It may have carried the command out: look at `errand audit`"},
+		"nothing":          {args: []string{"stop"}, code: cli.ExitUsage, err: "stop takes a task"},
+		"no number":        {args: []string{"stop", "acme/shop#4", "acme/shop"}, code: cli.ExitUsage, err: `but got "acme/shop"`},
+		"path":             {args: []string{"stop", "acme/shop/../x#4"}, code: cli.ExitUsage, err: "OWNER/REPO#N"},
+		"no addition":      {args: []string{"budget", "acme/shop#4"}, code: cli.ExitUsage, err: "for example `budget +5`"},
+		"too much":         {args: []string{"budget", "acme/shop#4", "+5000000"}, code: cli.ExitUsage, err: "for example `budget +5`"},
+		"no turns":         {args: []string{"retry", "acme/shop#4", "--turns", "-3"}, code: cli.ExitUsage, err: "for example `retry fresh turns=60`"},
 		"audit":            {args: []string{"audit", "acme/shop#4"}, sent: "audit acme/shop#4", out: "2026-11-21 12:00:00  token from 127.0.0.1:5  acme/shop#4  stop     refused: no agent is running[2J\n"},
 		"audit, JSON":      {args: []string{"audit", "--json"}, sent: "audit ", out: `{"actions":[{`},
-		"audit of nothing": {args: []string{"audit", "shop"}, code: exitUsage, err: "one task at most"},
+		"audit of nothing": {args: []string{"audit", "shop"}, code: cli.ExitUsage, err: "one task at most"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +91,7 @@ func TestActions(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			code, out, errs := call(t, secrets(t), append(c.args, "-c", file)...)
+			code, out, errs := call(t, clitest.Secrets(t), append(c.args, "-c", file)...)
 			mu.Lock()
 			defer mu.Unlock()
 			if strings.Contains(errs, "Start it") != (name == "not running") {

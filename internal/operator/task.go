@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
 	"github.com/errand-bot/errand/internal/selfclient"
@@ -22,7 +23,7 @@ import (
 const maxShown = 10
 
 // taskCommand shows one task.
-func taskCommand(w world) *cobra.Command {
+func taskCommand(w cli.World) *cobra.Command {
 	var path string
 	var asJSON bool
 	c := &cobra.Command{
@@ -31,20 +32,20 @@ func taskCommand(w world) *cobra.Command {
 		Long: "Show a task: its phase, what it waits for and its next step, its plans and who approved them, its runs, costs, VMs and links,\n" +
 			"and what operators did to it. errand has to be running; the command reaches it at admin.listen or listen.",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || !taskName.MatchString(args[0]) {
-				return errUsage{fmt.Errorf("task takes one issue, as OWNER/REPO#N, but got %q", args)}
+			if len(args) != 1 || !cli.TaskName.MatchString(args[0]) {
+				return cli.Usage(fmt.Errorf("task takes one issue, as OWNER/REPO#N, but got %q", args))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
 			return showTask(c.Context(), w, cfg, args[0], asJSON)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -97,14 +98,14 @@ type planReport struct {
 	}
 }
 
-func showTask(ctx context.Context, w world, cfg config.Config, task string, asJSON bool) error {
+func showTask(ctx context.Context, w cli.World, cfg config.Config, task string, asJSON bool) error {
 	repo, number, _ := strings.Cut(task, "#")
-	body, err := getJSON(ctx, cfg, "/tasks/"+repo+"/"+number+"/task.json")
+	body, err := selfclient.GetJSON(ctx, cfg, "/tasks/"+repo+"/"+number+"/task.json")
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return printJSON(w.out, body)
+		return cli.PrintJSON(w.Out, body)
 	}
 	var r taskReport
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -112,18 +113,18 @@ func showTask(ctx context.Context, w world, cfg config.Config, task string, asJS
 	}
 	var s strings.Builder
 	r.write(&s, cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), "http://"+selfclient.Address(cmp.Or(cfg.Admin.Listen, cfg.Listen))))
-	_, err = io.WriteString(w.out, logview.Plain(s.String()))
+	_, err = io.WriteString(w.Out, logview.Plain(s.String()))
 	return err
 }
 
 // write writes the task for people. site is the address of errand's pages.
 func (r *taskReport) write(s *strings.Builder, site string) {
 	c := r.Task
-	fmt.Fprintf(s, "%s#%d: %s\n\n", c.Repo, c.Issue, oneLine(c.Title))
-	facts := newTable(s)
+	fmt.Fprintf(s, "%s#%d: %s\n\n", c.Repo, c.Issue, logview.OneLine(c.Title))
+	facts := cli.NewTable(s)
 	r.writeFacts(facts)
 	r.writeLinks(facts, site)
-	facts.flush()
+	facts.Flush()
 	r.writePlans(s)
 	r.writeRuns(s)
 	r.writeVMs(s)
@@ -135,31 +136,31 @@ func (r *taskReport) write(s *strings.Builder, site string) {
 		if a.From != "" {
 			a.By += " from " + a.From
 		}
-		t.row(minute(a.At), a.By, a.Command, a.Result)
+		t.Row(cli.Minute(a.At), a.By, a.Command, a.Result)
 	}
 	t.end(len(r.Actions))
 	t = section(s, "Phases", "TIME (UTC)", "PHASE", "REASON")
 	for _, p := range newest(r.Phases) {
-		t.row(minute(p.At), words.Phase(p.Phase), p.Reason)
+		t.Row(cli.Minute(p.At), words.Phase(p.Phase), p.Reason)
 	}
 	t.end(len(r.Phases))
 }
 
 // writeFacts writes one fact per line.
-func (r *taskReport) writeFacts(t *table) {
+func (r *taskReport) writeFacts(t *cli.Table) {
 	c := r.Task
 	fact := func(name, text string) {
 		if text != "" {
-			t.row(name, text)
+			t.Row(name, text)
 		}
 	}
-	fact("phase", fmt.Sprintf("%s since %s UTC (%s)", words.Phase(c.Phase), minute(c.Since), words.Span(r.At.Sub(c.Since))))
+	fact("phase", fmt.Sprintf("%s since %s UTC (%s)", words.Phase(c.Phase), cli.Minute(c.Since), words.Span(r.At.Sub(c.Since))))
 	fact("waiting for", c.Awaits)
 	fact("next", c.Next)
 	if wait := c.Waiting; wait != nil {
-		detail := fmt.Sprintf("%s Since %s UTC.", wait.Detail, minute(wait.Since))
+		detail := fmt.Sprintf("%s Since %s UTC.", wait.Detail, cli.Minute(wait.Since))
 		if !wait.Until.IsZero() {
-			detail += fmt.Sprintf(" Tried again at %s UTC.", minute(wait.Until))
+			detail += fmt.Sprintf(" Tried again at %s UTC.", cli.Minute(wait.Until))
 		}
 		fact("reason", detail)
 	}
@@ -181,7 +182,7 @@ func (r *taskReport) writeFacts(t *table) {
 	case r.Started.Operator:
 		by = "the operator; first by " + r.Started.By
 	}
-	fact("started", fmt.Sprintf("%s UTC by %s", minute(r.Started.At), by))
+	fact("started", fmt.Sprintf("%s UTC by %s", cli.Minute(r.Started.At), by))
 	fact("cost", fmt.Sprintf("%s%s; %s tokens in, %s out; agents worked for %s", c.Money.Words, ofCap(c.Money.Cap),
 		words.Count(c.Money.InputTokens), words.Count(c.Money.OutputTokens), words.Span(time.Duration(c.Money.AgentSeconds*float64(time.Second)))))
 	fact("VMs paid for", r.VMCost)
@@ -189,11 +190,11 @@ func (r *taskReport) writeFacts(t *table) {
 }
 
 // writeLinks writes the addresses of the task's pages.
-func (r *taskReport) writeLinks(t *table, site string) {
+func (r *taskReport) writeLinks(t *cli.Table, site string) {
 	c := r.Task
 	for _, l := range [][2]string{{"issue", c.URL}, {"status comment", r.Comment}, {"page", site + c.Page}} {
 		if l[1] != "" {
-			t.row(l[0], l[1])
+			t.Row(l[0], l[1])
 		}
 	}
 	if p := c.PR; p != nil {
@@ -204,7 +205,7 @@ func (r *taskReport) writeLinks(t *table, site string) {
 		if p.Checks != "" {
 			notes += ", checks " + p.Checks
 		}
-		t.row("pull request", fmt.Sprintf("%s (%s)", p.URL, notes))
+		t.Row("pull request", fmt.Sprintf("%s (%s)", p.URL, notes))
 	}
 }
 
@@ -212,12 +213,12 @@ func (r *taskReport) writePlans(s *strings.Builder) {
 	t := section(s, "Plans and approvals", "MADE (UTC)", "PLAN", "STATE", "COMMENT")
 	for _, p := range newest(r.Plans) {
 		if a := p.Approval; a != nil {
-			p.State = fmt.Sprintf("approved by %s (%s), %s, %s", a.By, a.Permission, words.Via(a.Via), minute(a.At))
+			p.State = fmt.Sprintf("approved by %s (%s), %s, %s", a.By, a.Permission, words.Via(a.Via), cli.Minute(a.At))
 			if a.With != "" {
 				p.State += ", with: " + a.With
 			}
 		}
-		t.row(minute(p.Made), fmt.Sprintf("%s, revision %d (%s)", words.Plan(p.Kind), p.Revision, p.Hash), p.State, cmp.Or(p.URL, "–"))
+		t.Row(cli.Minute(p.Made), fmt.Sprintf("%s, revision %d (%s)", words.Plan(p.Kind), p.Revision, p.Hash), p.State, cmp.Or(p.URL, "–"))
 	}
 	t.end(len(r.Plans))
 }
@@ -229,7 +230,7 @@ func (r *taskReport) writeRuns(s *strings.Builder) {
 		if !run.Started.IsZero() {
 			took = words.Span(time.Duration(run.Seconds * float64(time.Second)))
 		}
-		t.row(fmt.Sprint(run.Seq), words.Run(run.Kind), words.Plain(cmp.Or(run.Status, run.State)), minute(run.Started), took,
+		t.Row(fmt.Sprint(run.Seq), words.Run(run.Kind), words.Plain(cmp.Or(run.Status, run.State)), cli.Minute(run.Started), took,
 			run.Words, cmp.Or(run.Model, "–"), cmp.Or(run.Message, "–"))
 	}
 	t.end(len(r.Runs))
@@ -242,7 +243,7 @@ func (r *taskReport) writeVMs(s *strings.Builder) {
 		if m.Why != "" {
 			why = words.VMEnd(m.Why)
 		}
-		t.row(m.Name, m.Provider, m.Kind, minute(m.Created), minute(m.Ended), why, cmp.Or(m.Cost, "–"))
+		t.Row(m.Name, m.Provider, m.Kind, cli.Minute(m.Created), cli.Minute(m.Ended), why, cmp.Or(m.Cost, "–"))
 	}
 	t.end(len(r.VMs))
 }
@@ -252,7 +253,7 @@ func newest[T any](list []T) []T { return list[:min(len(list), maxShown)] }
 
 // titled is a table with a title, which is printed only if the table has rows.
 type titled struct {
-	*table
+	*cli.Table
 	s     *strings.Builder
 	title string
 	text  strings.Builder
@@ -260,18 +261,18 @@ type titled struct {
 
 func section(s *strings.Builder, title string, head ...string) *titled {
 	t := &titled{s: s, title: title}
-	t.table = newTable(&t.text, head...)
+	t.Table = cli.NewTable(&t.text, head...)
 	return t
 }
 
 // end prints the table, of which the list has all rows.
 func (t *titled) end(all int) {
-	t.flush()
-	if t.rows == 0 {
+	t.Flush()
+	if t.Rows == 0 {
 		return
 	}
 	fmt.Fprintf(t.s, "\n%s\n%s", t.title, t.text.String())
-	if more := all - t.rows; more > 0 {
+	if more := all - t.Rows; more > 0 {
 		fmt.Fprintf(t.s, "… and %d older; --json has them\n", more)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"context"
@@ -15,9 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	commands "github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -28,7 +30,7 @@ const throughErrand = "\nThe same rules apply as to the command in a comment, bu
 	"command reaches it at admin.listen or listen. It is recorded in the audit log: see `errand audit`."
 
 // actionCommands give commands to tasks, like those in comments.
-func actionCommands(w world) []*cobra.Command {
+func actionCommands(w cli.World) []*cobra.Command {
 	none := func() string { return "" }
 	stop := &cobra.Command{Use: "stop OWNER/REPO#N …", Short: "Stop a task's running agent, keep its work, and wait for `errand retry`"}
 	retry := &cobra.Command{Use: "retry OWNER/REPO#N …", Short: "Continue a task after a failure, a stop or a cancellation, or check whether a waiting task can continue"}
@@ -58,7 +60,7 @@ func actionCommands(w world) []*cobra.Command {
 
 // gives completes the command that gives a verb to tasks, with the arguments that flags returns. If flags is nil, they follow the only
 // task.
-func gives(c *cobra.Command, w world, verb state.Verb, flags func() string) {
+func gives(c *cobra.Command, w cli.World, verb state.Verb, flags func() string) {
 	var path string
 	c.Long = c.Short + "." + throughErrand
 	c.RunE = func(c *cobra.Command, tasks []string) error {
@@ -70,28 +72,28 @@ func gives(c *cobra.Command, w world, verb state.Verb, flags func() string) {
 			tasks, words = tasks[:1], strings.Join(tasks[1:], " ")
 		}
 		if len(tasks) == 0 {
-			return errUsage{fmt.Errorf("%s takes a task, as OWNER/REPO#N", verb)}
+			return cli.Usage(fmt.Errorf("%s takes a task, as OWNER/REPO#N", verb))
 		}
 		for _, t := range tasks {
-			if !taskName.MatchString(t) {
-				return errUsage{fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", verb, t)}
+			if !cli.TaskName.MatchString(t) {
+				return cli.Usage(fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", verb, t))
 			}
 		}
 		if _, err := commands.Read(verb, words); err != nil {
-			return errUsage{err}
+			return cli.Usage(err)
 		}
-		cfg, err := config.Load(path, w.env)
+		cfg, err := config.Load(path, w.Lookup)
 		if err != nil {
 			return err
 		}
 		return act(c.Context(), w, cfg, verb, words, tasks)
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 }
 
 // act gives a command to tasks, one after the other. A refusal does not affect the others.
-func act(ctx context.Context, w world, cfg config.Config, verb state.Verb, args string, tasks []string) error {
-	ctx, stop := untilSignal(ctx)
+func act(ctx context.Context, w cli.World, cfg config.Config, verb state.Verb, args string, tasks []string) error {
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	failed := 0
 	for _, task := range tasks {
@@ -99,13 +101,13 @@ func act(ctx context.Context, w world, cfg config.Config, verb state.Verb, args 
 		var refused refusedError
 		if errors.As(err, &refused) {
 			failed++
-			_, _ = fmt.Fprintf(w.err, "%s: refused: %s\n", task, oneLine(refused.Error()))
+			_, _ = fmt.Fprintf(w.Err, "%s: refused: %s\n", task, logview.OneLine(refused.Error()))
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", task, err)
 		}
-		if _, err := fmt.Fprintf(w.out, "%s: %s\n", task, oneLine(result)); err != nil {
+		if _, err := fmt.Fprintf(w.Out, "%s: %s\n", task, logview.OneLine(result)); err != nil {
 			return err
 		}
 	}
@@ -120,22 +122,22 @@ func actOn(ctx context.Context, cfg config.Config, verb state.Verb, args, task s
 	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
 	repo, number, _ := strings.Cut(task, "#")
-	a, err := send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/"+string(verb), url.Values{"args": {args}, "id": {rand.Text()}})
+	a, err := selfclient.Send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/"+string(verb), url.Values{"args": {args}, "id": {rand.Text()}})
 	switch {
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, selfclient.ErrNotRunning):
 		return "", fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
 	case err != nil:
 		return "", err
-	case a.status == http.StatusOK:
-		return a.text(), nil
-	case a.status == http.StatusConflict, a.status == http.StatusBadGateway, a.status == http.StatusNotFound && strings.HasPrefix(a.text(), noTask):
-		return "", refusedError(a.text())
+	case a.Status == http.StatusOK:
+		return a.Text(), nil
+	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
+		return "", refusedError(a.Text())
 	}
-	return "", a.unexpected()
+	return "", a.Unexpected()
 }
 
 // auditCommand lists what operators did.
-func auditCommand(w world) *cobra.Command {
+func auditCommand(w cli.World) *cobra.Command {
 	var path string
 	var asJSON bool
 	c := &cobra.Command{
@@ -144,13 +146,13 @@ func auditCommand(w world) *cobra.Command {
 		Long: "List the latest 500 actions of operators: those of `errand cancel` and the like, and those on the pages. They are kept for 400\n" +
 			"days. errand has to be running; the command reaches it at admin.listen or listen.",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 1 && !taskName.MatchString(args[0]) {
-				return errUsage{fmt.Errorf("audit takes one task at most, as OWNER/REPO#N, but got %q", args)}
+			if len(args) > 1 || len(args) == 1 && !cli.TaskName.MatchString(args[0]) {
+				return cli.Usage(fmt.Errorf("audit takes one task at most, as OWNER/REPO#N, but got %q", args))
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
@@ -161,18 +163,18 @@ func auditCommand(w world) *cobra.Command {
 			return audit(c.Context(), w, cfg, query, asJSON)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-func audit(ctx context.Context, w world, cfg config.Config, query string, asJSON bool) error {
-	body, err := getJSON(ctx, cfg, "/audit.json"+query)
+func audit(ctx context.Context, w cli.World, cfg config.Config, query string, asJSON bool) error {
+	body, err := selfclient.GetJSON(ctx, cfg, "/audit.json"+query)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return printJSON(w.out, body)
+		return cli.PrintJSON(w.Out, body)
 	}
 	var log struct {
 		Actions []struct {
@@ -195,13 +197,13 @@ func audit(ctx context.Context, w world, cfg config.Config, query string, asJSON
 		if l.From != "" {
 			by += " from " + l.From
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.At.UTC().Format(time.DateTime), by, l.Subject, l.Command, oneLine(l.Result))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.At.UTC().Format(time.DateTime), by, l.Subject, l.Command, logview.OneLine(l.Result))
 	}
 	_ = t.Flush()
 	if len(log.Actions) == 0 {
 		s.Reset()
 		s.WriteString("No operator has done anything yet.\n")
 	}
-	_, err = io.WriteString(w.out, logview.Plain(s.String()))
+	_, err = io.WriteString(w.Out, logview.Plain(s.String()))
 	return err
 }

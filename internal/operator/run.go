@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bufio"
@@ -18,7 +18,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/text/width"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/words"
@@ -26,7 +29,7 @@ import (
 )
 
 // runCommand begins tasks for issues whose text the operator was shown.
-func runCommand(w world) *cobra.Command {
+func runCommand(w cli.World) *cobra.Command {
 	var o runOrder
 	var path string
 	c := &cobra.Command{
@@ -41,21 +44,21 @@ func runCommand(w world) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
 			if o.issues, err = namedIssues(args); err != nil {
-				return errUsage{err}
+				return cli.Usage(err)
 			}
-			if err := o.check(w.terminal && w.screen); err != nil {
-				return errUsage{err}
+			if err := o.check(w.Terminal && w.Screen); err != nil {
+				return cli.Usage(err)
 			}
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
-			ctx, stop := untilSignal(c.Context())
+			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
 			return o.run(ctx, w, cfg)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&o.yes, "yes", false, "do not ask; needs --text for each issue")
 	c.Flags().StringSliceVar(&o.texts, "text", nil, "hash of the text that was shown, for --yes; once for each issue, in their order")
 	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON; without --yes, only show the issues")
@@ -72,7 +75,7 @@ func namedIssues(args []string) ([]string, error) {
 	for _, a := range args {
 		n := furtherIssue.FindStringSubmatch(a)
 		switch {
-		case taskName.MatchString(a):
+		case cli.TaskName.MatchString(a):
 			repo, _, _ = strings.Cut(a, "#")
 		case n != nil && repo != "":
 			a = repo + "#" + n[1]
@@ -123,8 +126,8 @@ type ranIssue struct {
 }
 
 // run handles the issues one after the other. A refusal does not affect the others.
-func (o *runOrder) run(ctx context.Context, w world, cfg config.Config) error {
-	in := bufio.NewReader(w.in)
+func (o *runOrder) run(ctx context.Context, w cli.World, cfg config.Config) error {
+	in := bufio.NewReader(w.In)
 	results, failed := []ranIssue{}, 0
 	var broken error
 	for i, issue := range o.issues {
@@ -151,8 +154,8 @@ func (o *runOrder) run(ctx context.Context, w world, cfg config.Config) error {
 			continue
 		}
 		if r.Refused != "" {
-			_, _ = fmt.Fprintf(w.err, "%s: not started: %s\n", issue, oneLine(r.Refused))
-		} else if _, err := fmt.Fprintf(w.out, "%s: %s\n", issue, oneLine(r.Result)); err != nil {
+			_, _ = fmt.Fprintf(w.Err, "%s: not started: %s\n", issue, logview.OneLine(r.Refused))
+		} else if _, err := fmt.Fprintf(w.Out, "%s: %s\n", issue, logview.OneLine(r.Result)); err != nil {
 			return err
 		}
 	}
@@ -161,7 +164,7 @@ func (o *runOrder) run(ctx context.Context, w world, cfg config.Config) error {
 		if err != nil {
 			return err
 		}
-		if err := printJSON(w.out, append(data, '\n')); err != nil {
+		if err := cli.PrintJSON(w.Out, append(data, '\n')); err != nil {
 			return err
 		}
 	}
@@ -172,7 +175,7 @@ func (o *runOrder) run(ctx context.Context, w world, cfg config.Config) error {
 }
 
 // confirmAndBegin shows an issue and begins its task if the operator agrees.
-func confirmAndBegin(ctx context.Context, w world, in *bufio.Reader, cfg config.Config, issue string) (string, error) {
+func confirmAndBegin(ctx context.Context, w cli.World, in *bufio.Reader, cfg config.Config, issue string) (string, error) {
 	data, err := preview(ctx, cfg, issue)
 	if err != nil {
 		return "", err
@@ -181,13 +184,13 @@ func confirmAndBegin(ctx context.Context, w world, in *bufio.Reader, cfg config.
 	if err := json.Unmarshal(data, &shown); err != nil {
 		return "", fmt.Errorf("read errand's answer: %w", err)
 	}
-	if _, err := io.WriteString(w.out, shown.page(lineWidth(w.out))); err != nil {
+	if _, err := io.WriteString(w.Out, shown.page(lineWidth(w.Out))); err != nil {
 		return "", err
 	}
-	if err := setup.DiscardTyped(w.in, in); err != nil { // an answer to what was not shown yet
+	if err := setup.DiscardTyped(w.In, in); err != nil { // an answer to what was not shown yet
 		return "", err
 	}
-	if _, err := io.WriteString(w.out, "Do you vouch for this title and text, and begin the task? [y/N] "); err != nil {
+	if _, err := io.WriteString(w.Out, "Do you vouch for this title and text, and begin the task? [y/N] "); err != nil {
 		return "", err
 	}
 	line := make(chan string, 1)
@@ -229,24 +232,24 @@ func askAbout(ctx context.Context, cfg config.Config, issue, page string, form u
 	if form != nil {
 		method = http.MethodPost
 	}
-	a, err := request(ctx, cfg, method, "/tasks/"+repo+"/"+number+"/"+page, form)
+	a, err := selfclient.Request(ctx, cfg, method, "/tasks/"+repo+"/"+number+"/"+page, form)
 	switch {
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, selfclient.ErrNotRunning):
 		return "", fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
 	case err != nil:
 		return "", err
-	case a.status == http.StatusOK:
-		return a.text(), nil
-	case a.status == http.StatusConflict, a.status == http.StatusBadGateway, a.status == http.StatusBadRequest:
-		return "", refusedError(a.text())
+	case a.Status == http.StatusOK:
+		return a.Text(), nil
+	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusBadRequest:
+		return "", refusedError(a.Text())
 	}
-	return "", a.unexpected()
+	return "", a.Unexpected()
 }
 
 // page shows the issue. Each line of the issue's text, of at most so many columns, has a mark, so that no text looks like errand's own.
 func (s *shownIssue) page(columns int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, by %s\n%s\ntext %s\n\n", oneLine(s.Issue), oneLine(s.Author), oneLine(s.URL), oneLine(s.Text))
+	fmt.Fprintf(&b, "\n%s, by %s\n%s\ntext %s\n\n", logview.OneLine(s.Issue), logview.OneLine(s.Author), logview.OneLine(s.URL), logview.OneLine(s.Text))
 	writeMarked(&b, s.Title, columns)
 	b.WriteString("\n")
 	if strings.TrimSpace(s.Body) == "" {
@@ -256,7 +259,7 @@ func (s *shownIssue) page(columns int) string {
 	}
 	b.WriteString("\n")
 	if len(s.Hidden) > 0 {
-		fmt.Fprintf(&b, "The agent gets this without hidden content: %s.\n", oneLine(strings.Join(s.Hidden, ", ")))
+		fmt.Fprintf(&b, "The agent gets this without hidden content: %s.\n", logview.OneLine(strings.Join(s.Hidden, ", ")))
 	}
 	if n := len(s.Files); n > 0 {
 		fmt.Fprintf(&b, "! The agent also gets %s, not shown here. You vouch for what is at:\n", words.Many(n, "attached file"))
@@ -264,12 +267,12 @@ func (s *shownIssue) page(columns int) string {
 	}
 	var given, withheld []string
 	for _, c := range s.Comments {
-		by := oneLine(c.By)
+		by := logview.OneLine(c.By)
 		if by == "" {
 			by = "somebody"
 		}
 		if c.Withheld != "" {
-			withheld = append(withheld, fmt.Sprintf("by %s (%s)", by, oneLine(c.Withheld)))
+			withheld = append(withheld, fmt.Sprintf("by %s (%s)", by, logview.OneLine(c.Withheld)))
 		} else if !slices.Contains(given, by) {
 			given = append(given, by)
 		}
@@ -284,7 +287,7 @@ func (s *shownIssue) page(columns int) string {
 		b.WriteString("! The repository requires no plan, so the agent begins to implement at once.\n")
 	}
 	for _, wait := range s.Waits {
-		fmt.Fprintf(&b, "! The task will wait: %s\n", oneLine(wait))
+		fmt.Fprintf(&b, "! The task will wait: %s\n", logview.OneLine(wait))
 	}
 	return b.String()
 }

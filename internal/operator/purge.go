@@ -1,4 +1,4 @@
-package main
+package operator
 
 import (
 	"bufio"
@@ -16,8 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state/store"
@@ -27,7 +29,7 @@ import (
 const purgeTimeout = 5*time.Minute + 10*time.Second
 
 // purgeCommand deletes the texts of ended tasks.
-func purgeCommand(w world) *cobra.Command {
+func purgeCommand(w cli.World) *cobra.Command {
 	var path string
 	var yes, asJSON bool
 	c := &cobra.Command{
@@ -40,7 +42,7 @@ func purgeCommand(w world) *cobra.Command {
 			"admin.listen or listen.",
 		Args: tasksOnly,
 		RunE: func(c *cobra.Command, tasks []string) error {
-			cfg, err := config.Load(path, w.env)
+			cfg, err := config.Load(path, w.Lookup)
 			if err != nil {
 				return err
 			}
@@ -51,7 +53,7 @@ func purgeCommand(w world) *cobra.Command {
 			return purgeAll(c.Context(), w, cfg, tasks, asJSON)
 		},
 	}
-	configFlag(c, &path)
+	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per task")
 	return c
@@ -60,26 +62,26 @@ func purgeCommand(w world) *cobra.Command {
 // tasksOnly requires one or more tasks as arguments.
 func tasksOnly(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return errUsage{fmt.Errorf("%s takes a task, as OWNER/REPO#N", c.Name())}
+		return cli.Usage(fmt.Errorf("%s takes a task, as OWNER/REPO#N", c.Name()))
 	}
 	for _, t := range args {
-		if !taskName.MatchString(t) {
-			return errUsage{fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", c.Name(), t)}
+		if !cli.TaskName.MatchString(t) {
+			return cli.Usage(fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", c.Name(), t))
 		}
 	}
 	return nil
 }
 
 // confirmed asks a person a question, unless yes is set. The error says that nothing was done.
-func confirmed(w world, yes bool, question string) error {
+func confirmed(w cli.World, yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	if !setup.IsTerminal(w.in) {
-		return errUsage{errors.New("nobody can confirm this here: repeat the command with --yes")}
+	if !setup.IsTerminal(w.In) {
+		return cli.Usage(errors.New("nobody can confirm this here: repeat the command with --yes"))
 	}
-	_, _ = fmt.Fprintf(w.err, "%s [y/N] ", question)
-	line, err := bufio.NewReader(w.in).ReadString('\n')
+	_, _ = fmt.Fprintf(w.Err, "%s [y/N] ", question)
+	line, err := bufio.NewReader(w.In).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read the answer: %w", err)
 	}
@@ -90,8 +92,8 @@ func confirmed(w world, yes bool, question string) error {
 }
 
 // purgeAll purges tasks, one after the other. A refusal does not affect the others.
-func purgeAll(ctx context.Context, w world, cfg config.Config, tasks []string, asJSON bool) error {
-	ctx, stop := untilSignal(ctx)
+func purgeAll(ctx context.Context, w cli.World, cfg config.Config, tasks []string, asJSON bool) error {
+	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	failed := 0
 	for _, task := range tasks {
@@ -99,16 +101,16 @@ func purgeAll(ctx context.Context, w world, cfg config.Config, tasks []string, a
 		var refused refusedError
 		if errors.As(err, &refused) {
 			failed++
-			_, _ = fmt.Fprintf(w.err, "%s: not purged: %s\n", task, oneLine(refused.Error()))
+			_, _ = fmt.Fprintf(w.Err, "%s: not purged: %s\n", task, logview.OneLine(refused.Error()))
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", task, err)
 		}
 		if asJSON {
-			err = printJSON(w.out, body)
+			err = cli.PrintJSON(w.Out, body)
 		} else {
-			err = printPurged(w.out, task, body, cfg.Backup)
+			err = printPurged(w.Out, task, body, cfg.Backup)
 		}
 		if err != nil {
 			return err
@@ -125,20 +127,20 @@ func purgeOne(ctx context.Context, cfg config.Config, task string) ([]byte, erro
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
 	repo, number, _ := strings.Cut(task, "#")
-	a, err := send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/purge", url.Values{"id": {rand.Text()}})
+	a, err := selfclient.Send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/purge", url.Values{"id": {rand.Text()}})
 	switch {
-	case errors.Is(err, errNotRunning):
+	case errors.Is(err, selfclient.ErrNotRunning):
 		return nil, fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
 	case err != nil:
 		return nil, err
-	case a.status == http.StatusOK:
-		return a.body, nil
-	case a.status == http.StatusConflict, a.status == http.StatusNotFound && strings.HasPrefix(a.text(), noTask):
-		return nil, refusedError(a.text())
-	case a.status == http.StatusInternalServerError:
-		return nil, errors.New(oneLine(a.text()))
+	case a.Status == http.StatusOK:
+		return a.Body, nil
+	case a.Status == http.StatusConflict, a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
+		return nil, refusedError(a.Text())
+	case a.Status == http.StatusInternalServerError:
+		return nil, errors.New(logview.OneLine(a.Text()))
 	}
-	return nil, a.unexpected()
+	return nil, a.Unexpected()
 }
 
 // printPurged prints the numbers of deleted items, and the places that may still have texts of the task.
@@ -153,16 +155,16 @@ func printPurged(out io.Writer, task string, body []byte, scheduled config.Backu
 		s.Reset()
 		fmt.Fprintf(&s, "%s: purged again\n", cmp.Or(done.Task, task))
 	}
-	t := newTable(&s)
-	t.row("  deleted", fmt.Sprintf("%s, %s, %s", words.Many(done.Files, "file"), words.Many(done.Webhooks, "failed webhook"), words.Many(done.Unposted, "unposted comment")))
-	t.row("  store", fmt.Sprintf("rewritten: %d KiB, before %d KiB", done.StoreAfter>>10, done.StoreBefore>>10))
-	t.row("  backups", backupsLeft(done, scheduled))
+	t := cli.NewTable(&s)
+	t.Row("  deleted", fmt.Sprintf("%s, %s, %s", words.Many(done.Files, "file"), words.Many(done.Webhooks, "failed webhook"), words.Many(done.Unposted, "unposted comment")))
+	t.Row("  store", fmt.Sprintf("rewritten: %d KiB, before %d KiB", done.StoreAfter>>10, done.StoreBefore>>10))
+	t.Row("  backups", backupsLeft(done, scheduled))
 	for _, dir := range done.Copies {
-		t.row("  copy", dir+" has the data from before a restoration: delete it if you do not need it")
+		t.Row("  copy", dir+" has the data from before a restoration: delete it if you do not need it")
 	}
-	t.row("  GitHub", "comments and pull requests stay there: delete them there")
-	t.row("  log", "errand's own log, and what other tasks have read of this one, stay")
-	t.flush()
+	t.Row("  GitHub", "comments and pull requests stay there: delete them there")
+	t.Row("  log", "errand's own log, and what other tasks have read of this one, stay")
+	t.Flush()
 	_, err := io.WriteString(out, logview.Plain(s.String()))
 	return err
 }
@@ -172,7 +174,7 @@ func backupsLeft(done store.Purged, scheduled config.Backup) string {
 	if done.Backups == 0 {
 		return "errand has made none since the task began; those that were made while it was stopped may have the texts"
 	}
-	left := fmt.Sprintf("%s may have the texts, the newest of %s UTC, until they are deleted", words.Many(done.Backups, "backup"), minute(done.LastBackup))
+	left := fmt.Sprintf("%s may have the texts, the newest of %s UTC, until they are deleted", words.Many(done.Backups, "backup"), cli.Minute(done.LastBackup))
 	if scheduled.Folder == "" {
 		return left
 	}

@@ -1,13 +1,13 @@
-package main
+package operator
 
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 	"github.com/errand-bot/errand/internal/config"
 )
 
@@ -32,23 +32,11 @@ func boardServer(t *testing.T) string {
 	return strings.TrimPrefix(errand.URL, "http://")
 }
 
-// statusConfig writes a configuration with this address, and more in its section admin.
-func statusConfig(t *testing.T, listen, more string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "config.yml")
-	text := "listen: " + listen + "\ngithub: {app_id: 1, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERRAND_WEBHOOK_SECRET}\n" +
-		"admin: {token: env:ERRAND_ADMIN_TOKEN" + more + "}\nmodels: {anthropic: {url: 'http://127.0.0.1:1', key: env:ANTHROPIC_API_KEY}}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // loaded returns the configuration in a file.
 func loaded(t *testing.T, path string) config.Config {
 	t.Helper()
-	env := secrets(t)
-	cfg, err := config.Load(path, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	env := clitest.Secrets(t)
+	cfg, err := config.Load(path, clitest.Lookup(env))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +46,7 @@ func loaded(t *testing.T, path string) config.Config {
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	works := boardServer(t)
-	file := func(listen, more string) string { return statusConfig(t, listen, more) }
+	file := func(listen, more string) string { return clitest.Config(t, listen, more) }
 	const table = `errand v1 at 12:00:00 UTC: 3 open tasks; today $1.20 of $50.00, this month $9.00
 ! errand is paused, for 2 h 00 min by token: new[2J disk (` + "`errand resume`" + `)
 ! acme/web is paused, for 30 min by browser session 12ab (` + "`errand resume acme/web`" + `)
@@ -70,7 +58,7 @@ acme/shop#3  implementing                    4 min       $0.20  run 4 works: [2J
 acme/web#12  implementing, waiting for a VM  1 h 00 min  $0.00  2nd in the queue
 … and 1 more
 `
-	env := secrets(t)
+	env := clitest.Secrets(t)
 	for name, c := range map[string]struct {
 		args []string
 		env  map[string]string
@@ -81,11 +69,11 @@ acme/web#12  implementing, waiting for a VM  1 h 00 min  $0.00  2nd in the queue
 		"table":         {args: []string{"-c", file(works, "")}, out: table},
 		"own address":   {args: []string{"-c", file("127.0.0.1:1", ", listen: '"+works+"'")}, out: table},
 		"JSON":          {args: []string{"-c", file(works, ""), "--json"}, out: sampleBoard},
-		"not running":   {args: []string{"-c", file("127.0.0.1:1", "")}, code: exitFailed, err: "Start it with `errand serve`, use its configuration with -c, or run `errand doctor`"},
-		"wrong token":   {args: []string{"-c", file(works, "")}, env: map[string]string{"ERRAND_ADMIN_TOKEN": "another-token-for-tests"}, code: exitFailed, err: "the token is wrong (401)\nadmin.token has to be"},
-		"both flags":    {args: []string{"--json", "--watch"}, code: exitUsage, err: "--json cannot be used with --watch"},
-		"no such file":  {args: []string{"-c", "none.yml"}, code: exitFailed, err: "open none.yml"},
-		"with argument": {args: []string{"acme/shop#3"}, code: exitUsage, err: "status takes no arguments"},
+		"not running":   {args: []string{"-c", file("127.0.0.1:1", "")}, code: cli.ExitFailed, err: "Start it with `errand serve`, use its configuration with -c, or run `errand doctor`"},
+		"wrong token":   {args: []string{"-c", file(works, "")}, env: map[string]string{"ERRAND_ADMIN_TOKEN": "another-token-for-tests"}, code: cli.ExitFailed, err: "the token is wrong (401)\nadmin.token has to be"},
+		"both flags":    {args: []string{"--json", "--watch"}, code: cli.ExitUsage, err: "--json cannot be used with --watch"},
+		"no such file":  {args: []string{"-c", "none.yml"}, code: cli.ExitFailed, err: "open none.yml"},
+		"with argument": {args: []string{"acme/shop#3"}, code: cli.ExitUsage, err: "status takes no arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
