@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/config"
@@ -25,8 +26,25 @@ each with ` + "`key`" + `, ` + "`value`" + ` (absent for a secret), ` + "`secret
 - A **template** can contain ` + "`{key}`" + ` (the ticket key), ` + "`{number}`" + ` (of the issue), ` + "`{slug}`" + ` (derived from the title) and ` + "`{task}`" + ` (one line about the change). A placeholder without a value is removed together with the separators around it;
   directly after a word, the separators that follow stay: without a key ` + "`feat({key}): {task}`" + ` is ` + "`feat: {task}`" + `.
 
-Required keys: ` + "`github.app_id`" + `, ` + "`github.private_key`" + `, ` + "`github.webhook_secret`" + ` (unless ` + "`github.webhooks`" + ` is ` + "`poll`" + `), and ` + "`admin.token`" + ` or ` + "`admin.listen`" + `. The agent claude also needs ` + "`models.anthropic`" + `. A repository's own settings are in [repository-settings.md](repository-settings.md).
+Required keys: ` + "`github.app_id`" + `, ` + "`github.private_key`" + `, ` + "`github.webhook_secret`" + ` (unless ` + "`github.webhooks`" + ` is ` + "`poll`" + `), and ` + "`admin.token`" + ` or ` + "`admin.listen`" + `. The agent claude also needs ` + "`models.anthropic`" + `. The sections for agents and VMs (` + "`agent`, `models`, `prices`, `local`, `hetzner`, `bake` and `egress`" + `) have [their own page](configuration-agents.md). A repository's own settings are in [repository-settings.md](repository-settings.md).
+
+## The operator's file
 `
+
+const agentsHead = `# Configuration of agents and VMs
+
+<!-- Made by ` + "`make generate`" + ` from the structs in internal/config. -->
+
+These are the sections of errand's configuration about agents, models and the VMs on which agents work. [configuration.md](configuration.md) has all others, and describes the file
+and its values. [agents.md](agents.md) explains how to choose agents and models.
+
+## Sections
+`
+
+// agentKeys are the sections in docs/configuration-agents.md.
+func agentKeys() []string {
+	return []string{"agent", "models", "prices", "local", "hetzner", "bake", "egress"}
+}
 
 const repositoryHead = `# A repository's own settings: ` + "`.errand.yml`" + `
 
@@ -84,14 +102,20 @@ with ` + "`resolve: true`" + `.
 `
 
 // configuration returns docs/configuration.md.
-func configuration(s *source) (string, error) {
-	var b strings.Builder
-	b.WriteString(configurationHead)
+func configuration(s *source) (string, error) { return s.operatorKeys(configurationHead, false) }
+
+// configurationOfAgents returns docs/configuration-agents.md.
+func configurationOfAgents(s *source) (string, error) { return s.operatorKeys(agentsHead, true) }
+
+// operatorKeys returns the page of the operator's keys about agents, or about everything else.
+func (s *source) operatorKeys(head string, ofAgents bool) (string, error) {
 	keys, err := s.keysOf(reflect.TypeFor[config.Config](), "", reflect.ValueOf(config.Default()))
 	if err != nil {
 		return "", err
 	}
-	b.WriteString("\n## The operator's file\n")
+	keys = slices.DeleteFunc(keys, func(k key) bool { return slices.Contains(agentKeys(), k.name) != ofAgents })
+	var b strings.Builder
+	b.WriteString(head)
 	sections(&b, keys)
 	return b.String(), nil
 }
@@ -109,14 +133,13 @@ func repositorySettings(s *source) (string, error) {
 	return b.String(), nil
 }
 
-// sections writes a table for the keys at the top, then one per section.
+// sections writes a table for the keys at the top, if there are any, then one per section.
 func sections(b *strings.Builder, keys []key) {
 	head := "\n| Key | Write | Default | Meaning |\n|---|---|---|---|\n"
-	b.WriteString(head)
-	for _, k := range keys {
-		if len(k.keys) == 0 {
-			rows(b, []key{k}, true)
-		}
+	top := slices.DeleteFunc(slices.Clone(keys), func(k key) bool { return len(k.keys) > 0 })
+	if len(top) > 0 {
+		b.WriteString(head)
+		rows(b, top, true)
 	}
 	for _, k := range keys {
 		if len(k.keys) > 0 {

@@ -111,7 +111,13 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			walk(f.Type, in, inExample)
 		}
 	}
-	walk(reflect.TypeFor[config.Config](), "configuration.md", true)
+	for f := range reflect.TypeFor[config.Config]().Fields() {
+		in := "configuration.md"
+		if slices.Contains(agentKeys(), f.Tag.Get("yaml")) {
+			in = "configuration-agents.md"
+		}
+		walk(reflect.StructOf([]reflect.StructField{f}), in, true)
+	}
 	walk(reflect.TypeFor[config.RepoFile](), "repository-settings.md", false)
 	if n < 80 {
 		t.Errorf("only %d keys were checked", n)

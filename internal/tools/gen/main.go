@@ -2,7 +2,7 @@
 //
 //	docs/lifecycle.md, docs/vm-lifecycle.md  from the transition tables and the doc comments of state and state/vm
 //	docs/commands.md        from the command table of internal/comment/command
-//	docs/configuration.md   from the doc comments, keys and defaults of internal/config
+//	docs/configuration.md, docs/configuration-agents.md  from the doc comments, keys and defaults of internal/config
 //	docs/repository-settings.md, config.example.yml  from the same
 //	docs/prices.md          from the prices of internal/modelapi
 //	docs/vm-costs.md        its table of costs, from a simulation by internal/costs
@@ -44,6 +44,7 @@ func documents() []document {
 		{"docs/vm-lifecycle.md", vmLifecycle},
 		{"docs/commands.md", commands},
 		{"docs/configuration.md", configuration},
+		{"docs/configuration-agents.md", configurationOfAgents},
 		{"docs/repository-settings.md", repositorySettings},
 		{"config.example.yml", example},
 		{"docs/prices.md", prices},

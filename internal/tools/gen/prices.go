@@ -11,7 +11,7 @@ import (
 // pricesHead is the text above the tables of docs/prices.md.
 const pricesHead = `# Prices of models
 
-The default [` + "`prices`" + `](configuration.md#prices) in dollars per million tokens. Providers change their prices: compare with
+The default [` + "`prices`" + `](configuration-agents.md#prices) in dollars per million tokens. Providers change their prices: compare with
 their pages, which are linked above the tables, and configure the differences. The values were read from copies of these pages and
 from lists that quote them; the last column is the date of the value.
 
