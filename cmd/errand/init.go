@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -20,7 +19,6 @@ import (
 	"github.com/errand-bot/errand/internal/logview"
 	"github.com/errand-bot/errand/internal/scan"
 	"github.com/errand-bot/errand/internal/server"
-	"github.com/errand-bot/errand/internal/setup"
 )
 
 // initiation has the flags of init.
@@ -77,7 +75,7 @@ func (f initiation) run(ctx context.Context, w cli.World, name string) error {
 	if f.asJSON && !f.yes && !f.dryRun {
 		return cli.Usage(errors.New("--json asks nothing: add --dry-run, or --yes to open the pull request"))
 	}
-	if !f.dryRun && !f.yes && !setup.IsTerminal(w.In) {
+	if !f.dryRun && !f.yes && !w.Terminal {
 		return cli.Usage(errors.New("there is no terminal to ask in: add --dry-run, or --yes to open the pull request"))
 	}
 	cfg, err := config.Load(f.path, w.Lookup)
@@ -205,7 +203,11 @@ func (f initiation) conclude(ctx context.Context, w cli.World, s *initSession, q
 		return nil, nil, err
 	}
 	if !f.yes {
-		if ok, err := confirm(ctx, w, fmt.Sprintf("Open a pull request with this file in %s, or update it?", q.Target.FullName())); err != nil || !ok {
+		ok, err := cli.NewAsker(w).Confirm(ctx, fmt.Sprintf("Open a pull request with this file in %s, or update it?", q.Target.FullName()))
+		if err == nil && !ok {
+			_, err = fmt.Fprintln(s.say, "Nothing was changed on GitHub.")
+		}
+		if err != nil || !ok {
 			return nil, nil, err
 		}
 	}
@@ -223,33 +225,6 @@ func (f initiation) conclude(ctx context.Context, w cli.World, s *initSession, q
 	}
 	_, err = fmt.Fprintf(s.say, "Pull request #%d is %s: %s\n", got.Number, did, logview.OneLine(got.URL))
 	return &got, nil, err
-}
-
-// confirm asks a question that only yes answers positively.
-func confirm(ctx context.Context, w cli.World, question string) (bool, error) {
-	_, _ = fmt.Fprintf(w.Out, "%s [y/N]: ", question)
-	type answer struct {
-		text string
-		err  error
-	}
-	got := make(chan answer, 1)
-	go func() { // after ctx has ended, it ends with the program
-		text, err := bufio.NewReader(w.In).ReadString('\n')
-		got <- answer{text, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return false, ctx.Err()
-	case a := <-got:
-		if a.err != nil && !errors.Is(a.err, io.EOF) {
-			return false, fmt.Errorf("read the answer: %w", a.err)
-		}
-		if t := strings.ToLower(strings.TrimSpace(a.text)); t == "y" || t == "yes" {
-			return true, nil
-		}
-		_, err := fmt.Fprintln(w.Out, "Nothing was changed on GitHub.")
-		return false, err
-	}
 }
 
 // printFound prints the findings, each with its origin.

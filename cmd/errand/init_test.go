@@ -371,15 +371,3 @@ func TestInitSaysWhatAnInterruptionLeft(t *testing.T) {
 		}
 	}
 }
-
-// TestConfirm: only yes opens a pull request.
-func TestConfirm(t *testing.T) {
-	t.Parallel()
-	for answer, want := range map[string]bool{"y\n": true, "YES\r\n": true, "yes": true, "": false, "\n": false, "n\n": false, "yess\n": false, "no\ny\n": false} {
-		var out bytes.Buffer
-		got, err := confirm(t.Context(), cli.World{In: strings.NewReader(answer), Out: &out}, "Open it?")
-		if err != nil || got != want || !strings.HasPrefix(out.String(), "Open it? [y/N]: ") || strings.Contains(out.String(), "Nothing was changed") == want {
-			t.Errorf("%q: got %v, %v: %s", answer, got, err, &out)
-		}
-	}
-}

@@ -21,12 +21,11 @@ import (
 
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/operator"
-	"github.com/errand-bot/errand/internal/setup"
 )
 
 func main() {
 	os.Exit(run(context.Background(), cli.World{
-		Args: os.Args[1:], In: os.Stdin, Terminal: setup.IsTerminal(os.Stdin), Screen: setup.IsTerminal(os.Stdout), Out: os.Stdout, Err: os.Stderr, Lookup: os.LookupEnv,
+		Args: os.Args[1:], In: os.Stdin, Terminal: cli.IsTerminal(os.Stdin), Screen: cli.IsTerminal(os.Stdout), Out: os.Stdout, Err: os.Stderr, Lookup: os.LookupEnv,
 	}))
 }
 

@@ -95,10 +95,10 @@ func ConfigFlag(c *cobra.Command, path *string) {
 }
 
 // TaskName matches a task, as OWNER/REPO#N.
-var TaskName = regexp.MustCompile(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+#[1-9][0-9]*$`)
+var TaskName = regexp.MustCompile(`^[A-Za-z0-9_-]+/[A-Za-z0-9._-]+#[1-9][0-9]*$`)
 
 // RepoName matches a repository, as OWNER/REPO.
-var RepoName = regexp.MustCompile(`^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$`)
+var RepoName = regexp.MustCompile(`^[A-Za-z0-9_-]+/[A-Za-z0-9._-]+$`)
 
 // UntilSignal returns a context that ends at the first SIGINT or SIGTERM. After that, a further signal terminates the
 // program.

@@ -2,12 +2,9 @@ package operator
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"text/tabwriter"
@@ -22,9 +19,6 @@ import (
 	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/state"
 )
-
-// actTimeout is the timeout for one task, a little longer than errand's own.
-const actTimeout = 70 * time.Second
 
 const throughErrand = "\nThe same rules apply as to the command in a comment, but the operator needs no GitHub account. errand has to be running; the\n" +
 	"command reaches it at admin.listen or listen. It is recorded in the audit log: see `errand audit`."
@@ -71,13 +65,8 @@ func gives(c *cobra.Command, w cli.World, verb state.Verb, flags func() string) 
 		case len(tasks) > 1:
 			tasks, words = tasks[:1], strings.Join(tasks[1:], " ")
 		}
-		if len(tasks) == 0 {
-			return cli.Usage(fmt.Errorf("%s takes a task, as OWNER/REPO#N", verb))
-		}
-		for _, t := range tasks {
-			if !cli.TaskName.MatchString(t) {
-				return cli.Usage(fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", verb, t))
-			}
+		if err := tasksOnly(c, tasks); err != nil {
+			return err
 		}
 		if _, err := commands.Read(verb, words); err != nil {
 			return cli.Usage(err)
@@ -86,54 +75,12 @@ func gives(c *cobra.Command, w cli.World, verb state.Verb, flags func() string) 
 		if err != nil {
 			return err
 		}
-		return act(c.Context(), w, cfg, verb, words, tasks)
+		return each(c.Context(), w, tasks, "refused", func(ctx context.Context, task string) (string, error) {
+			a, err := post(ctx, orderTimeout, cfg, pageOf(task, "actions/"+string(verb)), url.Values{"args": {words}})
+			return line(task, a.Text()), err
+		})
 	}
 	cli.ConfigFlag(c, &path)
-}
-
-// act gives a command to tasks, one after the other. A refusal does not affect the others.
-func act(ctx context.Context, w cli.World, cfg config.Config, verb state.Verb, args string, tasks []string) error {
-	ctx, stop := cli.UntilSignal(ctx)
-	defer stop()
-	failed := 0
-	for _, task := range tasks {
-		result, err := actOn(ctx, cfg, verb, args, task)
-		var refused refusedError
-		if errors.As(err, &refused) {
-			failed++
-			_, _ = fmt.Fprintf(w.Err, "%s: refused: %s\n", task, logview.OneLine(refused.Error()))
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", task, err)
-		}
-		if _, err := fmt.Fprintf(w.Out, "%s: %s\n", task, logview.OneLine(result)); err != nil {
-			return err
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("refused for %d of %d tasks", failed, len(tasks))
-	}
-	return nil
-}
-
-// actOn gives a command to one task and returns the result.
-func actOn(ctx context.Context, cfg config.Config, verb state.Verb, args, task string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, actTimeout)
-	defer cancel()
-	repo, number, _ := strings.Cut(task, "#")
-	a, err := selfclient.Send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/"+string(verb), url.Values{"args": {args}, "id": {rand.Text()}})
-	switch {
-	case errors.Is(err, selfclient.ErrNotRunning):
-		return "", fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
-	case err != nil:
-		return "", err
-	case a.Status == http.StatusOK:
-		return a.Text(), nil
-	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
-		return "", refusedError(a.Text())
-	}
-	return "", a.Unexpected()
 }
 
 // auditCommand lists what operators did.

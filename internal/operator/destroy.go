@@ -2,11 +2,8 @@ package operator
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -15,7 +12,6 @@ import (
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
-	"github.com/errand-bot/errand/internal/selfclient"
 )
 
 // destroyCommand deletes the VMs of tasks.
@@ -36,10 +32,20 @@ func destroyCommand(w cli.World) *cobra.Command {
 				return err
 			}
 			question := fmt.Sprintf("Delete the VM and the saved work of %s? Work that is not published is lost.", strings.Join(tasks, ", "))
-			if err := confirmed(w, yes, question); err != nil {
+			if err := confirmed(c.Context(), w, yes, question); err != nil {
 				return err
 			}
-			return destroyAll(c.Context(), w, cfg, tasks, force, asJSON)
+			return each(c.Context(), w, tasks, "refused", func(ctx context.Context, task string) (string, error) {
+				form := url.Values{}
+				if force {
+					form.Set("force", "true")
+				}
+				a, err := post(ctx, orderTimeout, cfg, pageOf(task, "actions/destroy"), form)
+				if err != nil {
+					return "", err
+				}
+				return destroyed(task, a.Body, asJSON)
+			})
 		},
 	}
 	cli.ConfigFlag(c, &path)
@@ -49,65 +55,14 @@ func destroyCommand(w cli.World) *cobra.Command {
 	return c
 }
 
-// destroyAll deletes the VMs of tasks, one after the other. A refusal does not affect the others.
-func destroyAll(ctx context.Context, w cli.World, cfg config.Config, tasks []string, force, asJSON bool) error {
-	ctx, stop := cli.UntilSignal(ctx)
-	defer stop()
-	failed := 0
-	for _, task := range tasks {
-		body, err := destroyOne(ctx, cfg, task, force)
-		var refused refusedError
-		if errors.As(err, &refused) {
-			failed++
-			_, _ = fmt.Fprintf(w.Err, "%s: refused: %s\n", task, logview.OneLine(refused.Error()))
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", task, err)
-		}
-		if asJSON {
-			err = cli.PrintJSON(w.Out, body)
-		} else {
-			err = printDestroyed(w, task, body)
-		}
-		if err != nil {
-			return err
-		}
+// destroyed returns errand's answer about a task, or one line of it for people.
+func destroyed(task string, body []byte, asJSON bool) (string, error) {
+	if asJSON {
+		return string(logview.PlainJSON(body)), nil
 	}
-	if failed > 0 {
-		return fmt.Errorf("refused for %d of %d tasks", failed, len(tasks))
-	}
-	return nil
-}
-
-func printDestroyed(w cli.World, task string, body []byte) error {
 	var done struct{ Result string }
 	if err := json.Unmarshal(body, &done); err != nil {
-		return fmt.Errorf("read errand's answer: %w", err)
+		return "", fmt.Errorf("read errand's answer: %w", err)
 	}
-	_, err := fmt.Fprintf(w.Out, "%s: %s\n", task, logview.Plain(logview.OneLine(done.Result)))
-	return err
-}
-
-// destroyOne deletes the VM of one task and returns errand's answer.
-func destroyOne(ctx context.Context, cfg config.Config, task string, force bool) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, actTimeout)
-	defer cancel()
-	repo, number, _ := strings.Cut(task, "#")
-	form := url.Values{"id": {rand.Text()}}
-	if force {
-		form.Set("force", "true")
-	}
-	a, err := selfclient.Send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/destroy", form)
-	switch {
-	case errors.Is(err, selfclient.ErrNotRunning):
-		return nil, fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
-	case err != nil:
-		return nil, err
-	case a.Status == http.StatusOK:
-		return a.Body, nil
-	case a.Status == http.StatusConflict, a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
-		return nil, refusedError(a.Text())
-	}
-	return nil, a.Unexpected()
+	return line(task, done.Result), nil
 }

@@ -26,7 +26,7 @@ func TestDestroy(t *testing.T) {
 		"a task":             {args: []string{"acme/shop#4", "--yes"}, sent: "4", out: "acme/shop#4: the VM is being deleted\n"},
 		"by force":           {args: []string{"acme/shop#4", "--yes", "--force"}, sent: "4 by force", out: "acme/shop#4: the VM is being deleted\n"},
 		"JSON":               {args: []string{"acme/shop#4", "--yes", "--json"}, sent: "4", out: `"vm": "errand-x-g1"`},
-		"one is in use":      {args: []string{"acme/shop#5", "acme/shop#4", "--yes"}, code: cli.ExitFailed, sent: "5, 4", out: "acme/shop#4: the VM", err: "acme/shop#5: refused: the task needs its VM now\nerrand: refused for 1 of 2 tasks"},
+		"one is in use":      {args: []string{"acme/shop#5", "acme/shop#4", "--yes"}, code: cli.ExitFailed, sent: "5, 4", out: "acme/shop#4: the VM", err: "acme/shop#5: refused: the task needs its VM now\nerrand: 1 of 2 were refused"},
 		"no task":            {args: []string{"acme/shop#6", "--yes"}, code: cli.ExitFailed, sent: "6", err: "refused: errand has no task"},
 		"another version":    {args: []string{"acme/shop#7", "--yes"}, code: cli.ExitFailed, sent: "7", err: "answered 404"},
 		"not confirmed":      {args: []string{"acme/shop#4"}, code: cli.ExitUsage, err: "repeat the command with --yes"},

@@ -2,13 +2,10 @@ package operator
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -21,9 +18,6 @@ import (
 	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/words"
 )
-
-// repoArgument matches OWNER/REPO.
-var repoArgument = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$`)
 
 const whilePaused = "While errand is paused, no new run starts and no VM is created. Agents that work go on to their end, finished work is published, and\n" +
 	"everything that people do on GitHub is applied: nothing is lost. A task that would start a run waits and says so. A pause lasts until\n" +
@@ -59,7 +53,7 @@ func ordersPause(c *cobra.Command, w cli.World, form func() url.Values) {
 	var path string
 	c.RunE = func(c *cobra.Command, repos []string) error {
 		for _, r := range repos {
-			if !repoArgument.MatchString(r) {
+			if !cli.RepoName.MatchString(r) {
 				return cli.Usage(fmt.Errorf("%s takes repositories as OWNER/REPO, but got %q", c.Name(), r))
 			}
 		}
@@ -70,43 +64,26 @@ func ordersPause(c *cobra.Command, w cli.World, form func() url.Values) {
 		if err != nil {
 			return err
 		}
-		ctx, stop := cli.UntilSignal(c.Context())
-		defer stop()
-		if len(repos) == 0 {
-			return orderPause(ctx, w, cfg, c.Name(), "", form())
-		}
-		var failed []error
-		for _, r := range repos {
-			failed = append(failed, orderPause(ctx, w, cfg, c.Name(), r, form()))
-		}
-		return errors.Join(failed...)
+		return orderPause(c.Context(), w, cfg, "/"+c.Name(), repos, form())
 	}
 	cli.ConfigFlag(c, &path)
 }
 
-// orderPause sends one order and prints the result.
-func orderPause(ctx context.Context, w cli.World, cfg config.Config, verb, repo string, form url.Values) error {
-	ctx, cancel := context.WithTimeout(ctx, actTimeout)
-	defer cancel()
-	form.Set("repo", repo)
-	form.Set("id", rand.Text())
-	subject := repo
-	if repo == "" {
-		subject = "errand"
+// everything is the subject of an order that names no repository.
+const everything = "errand"
+
+// orderPause sends an order for each repository, or for everything, and prints the results.
+func orderPause(ctx context.Context, w cli.World, cfg config.Config, path string, repos []string, form url.Values) error {
+	if len(repos) == 0 {
+		repos = []string{everything}
 	}
-	a, err := selfclient.Send(ctx, cfg, "/"+verb, form)
-	switch {
-	case errors.Is(err, selfclient.ErrNotRunning):
-		return fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
-	case err != nil:
-		return err
-	case a.Status == http.StatusOK:
-		_, err = fmt.Fprintf(w.Out, "%s: %s\n", subject, logview.OneLine(a.Text()))
-		return err
-	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusBadRequest:
-		return fmt.Errorf("%s: refused: %s", subject, logview.OneLine(a.Text()))
-	}
-	return a.Unexpected()
+	return each(ctx, w, repos, "refused", func(ctx context.Context, repo string) (string, error) {
+		if form.Set("repo", repo); repo == everything {
+			form.Set("repo", "")
+		}
+		a, err := post(ctx, orderTimeout, cfg, path, form)
+		return line(repo, a.Text()), err
+	})
 }
 
 // drain is the command drain.
@@ -152,7 +129,7 @@ func drainCommand(w cli.World) *cobra.Command {
 const stillPaused = "errand stays paused: no new run starts until `errand resume`."
 
 func (d drain) run(ctx context.Context, w cli.World, cfg config.Config) error {
-	if err := orderPause(ctx, w, cfg, "pause", "", url.Values{"reason": {d.reason}}); err != nil {
+	if err := orderPause(ctx, w, cfg, "/pause", nil, url.Values{"reason": {d.reason}}); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, d.timeout)
@@ -218,16 +195,11 @@ func (p pauseState) work() string {
 }
 
 func readPause(ctx context.Context, cfg config.Config) (p pauseState, err error) {
-	ctx, cancel := context.WithTimeout(ctx, selfclient.ReadTimeout)
-	defer cancel()
-	a, err := selfclient.Ask(ctx, cfg, http.MethodGet, "/pause.json")
-	switch {
-	case err != nil:
+	body, err := selfclient.GetJSON(ctx, cfg, "/pause.json")
+	if err != nil {
 		return p, err
-	case a.Status != http.StatusOK:
-		return p, a.Unexpected()
 	}
-	if err := json.Unmarshal(a.Body, &p); err != nil {
+	if err := json.Unmarshal(body, &p); err != nil {
 		return p, fmt.Errorf("read errand's answer: %w", err)
 	}
 	return p, nil

@@ -1,14 +1,11 @@
 package operator
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,8 +16,6 @@ import (
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
-	"github.com/errand-bot/errand/internal/selfclient"
-	"github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -47,10 +42,16 @@ func purgeCommand(w cli.World) *cobra.Command {
 				return err
 			}
 			question := fmt.Sprintf("Delete the texts of %s for good? They cannot be restored.", strings.Join(tasks, ", "))
-			if err := confirmed(w, yes, question); err != nil {
+			if err := confirmed(c.Context(), w, yes, question); err != nil {
 				return err
 			}
-			return purgeAll(c.Context(), w, cfg, tasks, asJSON)
+			return each(c.Context(), w, tasks, "not purged", func(ctx context.Context, task string) (string, error) {
+				body, err := purge(ctx, cfg, task)
+				if err != nil || asJSON {
+					return string(logview.PlainJSON(body)), err
+				}
+				return purged(task, body, cfg.Backup)
+			})
 		},
 	}
 	cli.ConfigFlag(c, &path)
@@ -59,95 +60,20 @@ func purgeCommand(w cli.World) *cobra.Command {
 	return c
 }
 
-// tasksOnly requires one or more tasks as arguments.
-func tasksOnly(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return cli.Usage(fmt.Errorf("%s takes a task, as OWNER/REPO#N", c.Name()))
+// purge purges one task and returns errand's answer.
+func purge(ctx context.Context, cfg config.Config, task string) ([]byte, error) {
+	a, err := post(ctx, purgeTimeout, cfg, pageOf(task, "actions/purge"), url.Values{})
+	if err != nil && a.Status == http.StatusInternalServerError {
+		err = errors.New(logview.OneLine(a.Text())) // all of it: what is left, and what to do
 	}
-	for _, t := range args {
-		if !cli.TaskName.MatchString(t) {
-			return cli.Usage(fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", c.Name(), t))
-		}
-	}
-	return nil
+	return a.Body, err
 }
 
-// confirmed asks a person a question, unless yes is set. The error says that nothing was done.
-func confirmed(w cli.World, yes bool, question string) error {
-	if yes {
-		return nil
-	}
-	if !setup.IsTerminal(w.In) {
-		return cli.Usage(errors.New("nobody can confirm this here: repeat the command with --yes"))
-	}
-	_, _ = fmt.Fprintf(w.Err, "%s [y/N] ", question)
-	line, err := bufio.NewReader(w.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return errors.New("nothing was done")
-	}
-	return nil
-}
-
-// purgeAll purges tasks, one after the other. A refusal does not affect the others.
-func purgeAll(ctx context.Context, w cli.World, cfg config.Config, tasks []string, asJSON bool) error {
-	ctx, stop := cli.UntilSignal(ctx)
-	defer stop()
-	failed := 0
-	for _, task := range tasks {
-		body, err := purgeOne(ctx, cfg, task)
-		var refused refusedError
-		if errors.As(err, &refused) {
-			failed++
-			_, _ = fmt.Fprintf(w.Err, "%s: not purged: %s\n", task, logview.OneLine(refused.Error()))
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", task, err)
-		}
-		if asJSON {
-			err = cli.PrintJSON(w.Out, body)
-		} else {
-			err = printPurged(w.Out, task, body, cfg.Backup)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d tasks were not purged", failed, len(tasks))
-	}
-	return nil
-}
-
-// purgeOne purges one task and returns errand's answer.
-func purgeOne(ctx context.Context, cfg config.Config, task string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
-	defer cancel()
-	repo, number, _ := strings.Cut(task, "#")
-	a, err := selfclient.Send(ctx, cfg, "/tasks/"+repo+"/"+number+"/actions/purge", url.Values{"id": {rand.Text()}})
-	switch {
-	case errors.Is(err, selfclient.ErrNotRunning):
-		return nil, fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
-	case err != nil:
-		return nil, err
-	case a.Status == http.StatusOK:
-		return a.Body, nil
-	case a.Status == http.StatusConflict, a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
-		return nil, refusedError(a.Text())
-	case a.Status == http.StatusInternalServerError:
-		return nil, errors.New(logview.OneLine(a.Text()))
-	}
-	return nil, a.Unexpected()
-}
-
-// printPurged prints the numbers of deleted items, and the places that may still have texts of the task.
-func printPurged(out io.Writer, task string, body []byte, scheduled config.Backup) error {
+// purged lists the numbers of deleted items, and the places that may still have texts of the task.
+func purged(task string, body []byte, scheduled config.Backup) (string, error) {
 	var done store.Purged
 	if err := json.Unmarshal(body, &done); err != nil {
-		return fmt.Errorf("read errand's answer: %w", err)
+		return "", fmt.Errorf("read errand's answer: %w", err)
 	}
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s: purged\n", cmp.Or(done.Task, task))
@@ -165,8 +91,7 @@ func printPurged(out io.Writer, task string, body []byte, scheduled config.Backu
 	t.Row("  GitHub", "comments and pull requests stay there: delete them there")
 	t.Row("  log", "errand's own log, and what other tasks have read of this one, stay")
 	t.Flush()
-	_, err := io.WriteString(out, logview.Plain(s.String()))
-	return err
+	return logview.Plain(s.String()), nil
 }
 
 // backupsLeft says which backups may have the texts, and for how long.

@@ -31,7 +31,7 @@ func TestPurge(t *testing.T) {
 		"JSON":                   {args: []string{"acme/shop#4", "--yes", "--json"}, sent: "4", out: []string{`"backups": 2`}},
 		"two, one is open": {
 			args: []string{"acme/shop#6", "acme/shop#5", "--yes"}, code: cli.ExitFailed, sent: "6 5", out: []string{"acme/shop#5: purged again"},
-			err: []string{"acme/shop#6: not purged: the task has not ended", "1 of 2 tasks were not purged"},
+			err: []string{"acme/shop#6: not purged: the task has not ended", "1 of 2 were not purged"},
 		},
 		"no task":       {args: []string{"acme/shop#7", "--yes"}, code: cli.ExitFailed, sent: "7", err: []string{"not purged: errand has no task"}},
 		"a full disk":   {args: []string{"acme/shop#8", "acme/shop#4", "--yes"}, code: cli.ExitFailed, sent: "8", err: []string{"not complete: no space left; free"}},

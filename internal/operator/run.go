@@ -1,9 +1,7 @@
 package operator
 
 import (
-	"bufio"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +20,6 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
 	"github.com/errand-bot/errand/internal/selfclient"
-	"github.com/errand-bot/errand/internal/setup"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state/settings"
@@ -53,9 +50,7 @@ func runCommand(w cli.World) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := cli.UntilSignal(c.Context())
-			defer stop()
-			return o.run(ctx, w, cfg)
+			return o.run(c.Context(), w, cfg)
 		},
 	}
 	cli.ConfigFlag(c, &path)
@@ -125,57 +120,45 @@ type ranIssue struct {
 	Refused string          `json:"refused,omitempty"`
 }
 
-// run handles the issues one after the other. A refusal does not affect the others.
+// run handles the issues in turn. A refusal does not affect the others.
 func (o *runOrder) run(ctx context.Context, w cli.World, cfg config.Config) error {
-	in := bufio.NewReader(w.In)
-	results, failed := []ranIssue{}, 0
-	var broken error
-	for i, issue := range o.issues {
+	asker, results, texts := cli.NewAsker(w), []ranIssue{}, o.texts
+	err := each(ctx, w, o.issues, "not started", func(ctx context.Context, issue string) (string, error) {
 		r := ranIssue{Issue: issue}
 		var err error
 		switch {
 		case o.yes:
-			r.Result, err = beginTask(ctx, cfg, issue, o.texts[i])
+			r.Result, err = beginTask(ctx, cfg, issue, texts[0])
+			texts = texts[1:]
 		case o.asJSON:
 			r.Shown, err = preview(ctx, cfg, issue)
 		default:
-			r.Result, err = confirmAndBegin(ctx, w, in, cfg, issue)
+			r.Result, err = confirmAndBegin(ctx, w, asker, cfg, issue)
 		}
-		var refused refusedError
+		var refused refusal
 		if errors.As(err, &refused) {
-			failed++
-			r.Refused, err = refused.Error(), nil
+			r = ranIssue{Issue: issue, Refused: refused.Error()}
+		} else if err != nil {
+			return "", err
 		}
-		if err != nil {
-			broken = fmt.Errorf("%s: %w", issue, err)
-			break
+		results = append(results, r)
+		if o.asJSON {
+			return "", err
 		}
-		if results = append(results, r); o.asJSON {
-			continue
-		}
-		if r.Refused != "" {
-			_, _ = fmt.Fprintf(w.Err, "%s: not started: %s\n", issue, logview.OneLine(r.Refused))
-		} else if _, err := fmt.Fprintf(w.Out, "%s: %s\n", issue, logview.OneLine(r.Result)); err != nil {
-			return err
-		}
+		return line(issue, r.Result), err
+	})
+	if !o.asJSON {
+		return err
 	}
-	if o.asJSON {
-		data, err := json.MarshalIndent(map[string]any{"issues": results}, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := cli.PrintJSON(w.Out, append(data, '\n')); err != nil {
-			return err
-		}
+	data, failed := json.MarshalIndent(map[string]any{"issues": results}, "", "  ")
+	if failed == nil {
+		failed = cli.PrintJSON(w.Out, append(data, '\n'))
 	}
-	if broken == nil && failed > 0 {
-		return fmt.Errorf("%d of %d tasks were not begun", failed, len(o.issues))
-	}
-	return broken
+	return errors.Join(err, failed)
 }
 
 // confirmAndBegin shows an issue and begins its task if the operator agrees.
-func confirmAndBegin(ctx context.Context, w cli.World, in *bufio.Reader, cfg config.Config, issue string) (string, error) {
+func confirmAndBegin(ctx context.Context, w cli.World, asker *cli.Asker, cfg config.Config, issue string) (string, error) {
 	data, err := preview(ctx, cfg, issue)
 	if err != nil {
 		return "", err
@@ -187,63 +170,31 @@ func confirmAndBegin(ctx context.Context, w cli.World, in *bufio.Reader, cfg con
 	if _, err := io.WriteString(w.Out, shown.page(lineWidth(w.Out))); err != nil {
 		return "", err
 	}
-	if err := setup.DiscardTyped(w.In, in); err != nil { // an answer to what was not shown yet
+	ok, err := asker.Confirm(ctx, "Do you vouch for this title and text, and begin the task?")
+	if err != nil {
 		return "", err
 	}
-	if _, err := io.WriteString(w.Out, "Do you vouch for this title and text, and begin the task? [y/N] "); err != nil {
-		return "", err
-	}
-	line := make(chan string, 1)
-	go func() { // after ctx has ended, the read goes on until the program ends
-		text, _ := in.ReadString('\n')
-		line <- strings.ToLower(strings.TrimSpace(text))
-	}()
-	select {
-	case answer := <-line:
-		if answer != "y" && answer != "yes" {
-			return "", refusedError("you did not confirm it")
-		}
-	case <-ctx.Done():
-		return "", ctx.Err()
+	if !ok {
+		return "", refusal("you did not confirm it")
 	}
 	return beginTask(ctx, cfg, issue, shown.Text)
 }
 
 // preview asks the running errand for an issue as its task would freeze it.
 func preview(ctx context.Context, cfg config.Config, issue string) (json.RawMessage, error) {
-	text, err := askAbout(ctx, cfg, issue, "run.json", nil)
-	if err == nil && !json.Valid([]byte(text)) {
+	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
+	defer cancel()
+	a, err := accepted(selfclient.Ask(ctx, cfg, http.MethodGet, pageOf(issue, "run.json")))
+	if err == nil && !json.Valid(a.Body) {
 		err = errors.New("errand's answer is not JSON; is this errand?")
 	}
-	return json.RawMessage(text), err
+	return a.Body, err
 }
 
 // beginTask has the running errand begin the task of an issue, if it still has the text of that hash.
 func beginTask(ctx context.Context, cfg config.Config, issue, text string) (string, error) {
-	return askAbout(ctx, cfg, issue, "run", url.Values{"text": {text}, "id": {rand.Text()}})
-}
-
-// askAbout sends a request about an issue, a POST if there is a form. Its error is a refusedError if errand refuses.
-func askAbout(ctx context.Context, cfg config.Config, issue, page string, form url.Values) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, adoptTimeout)
-	defer cancel()
-	repo, number, _ := strings.Cut(issue, "#")
-	method := http.MethodGet
-	if form != nil {
-		method = http.MethodPost
-	}
-	a, err := selfclient.Request(ctx, cfg, method, "/tasks/"+repo+"/"+number+"/"+page, form)
-	switch {
-	case errors.Is(err, selfclient.ErrNotRunning):
-		return "", fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
-	case err != nil:
-		return "", err
-	case a.Status == http.StatusOK:
-		return a.Text(), nil
-	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusBadRequest:
-		return "", refusedError(a.Text())
-	}
-	return "", a.Unexpected()
+	a, err := post(ctx, orderTimeout, cfg, pageOf(issue, "run"), url.Values{"text": {text}})
+	return a.Text(), err
 }
 
 // page shows the issue. Each line of the issue's text, of at most so many columns, has a mark, so that no text looks like errand's own.
@@ -306,7 +257,7 @@ const tabStop = 8
 
 // lineWidth returns the maximum width of the lines of an issue's text, with which a terminal does not wrap them.
 func lineWidth(out io.Writer) int {
-	size := terminalSize(out)
+	size := cli.TerminalSize(out)
 	if size == nil {
 		return maxColumns
 	}

@@ -98,7 +98,7 @@ func TestRunBeginsWhatIsConfirmed(t *testing.T) {
 		begun    []string
 	}{
 		"confirmed":             {typed: "y\n", args: []string{"acme/shop#4"}, out: "[y/N] acme/shop#4: started with the text " + textOf4, begun: []string{one}},
-		"declined":              {typed: "n\n", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "acme/shop#4: not started: you did not confirm it\nerrand: 1 of 1 tasks"},
+		"declined":              {typed: "n\n", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "acme/shop#4: not started: you did not confirm it\nerrand: 1 of 1 were not started"},
 		"only enter":            {typed: "\n", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "you did not confirm it"},
 		"another word":          {typed: "yes please\n", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "you did not confirm it"},
 		"several":               {typed: "yes\nY\n", args: []string{"acme/shop#4", "5", "#6"}, code: cli.ExitFailed, out: "acme/shop#6: started", err: "acme/shop#5: not started: acme/shop#5 is closed; reopen it first\nerrand: 1 of 3", begun: []string{one, two}},

@@ -63,7 +63,7 @@ var boardPath = fmt.Sprintf("/status.json?offset=0&limit=%d", maxTasks)
 
 func (f statusFlags) run(ctx context.Context, w cli.World, cfg config.Config) error {
 	if f.watch {
-		return (&watcher{out: w.Out, size: terminalSize(w.Out), every: watchEvery}).watch(ctx, cfg)
+		return (&watcher{out: w.Out, size: cli.TerminalSize(w.Out), every: watchEvery}).watch(ctx, cfg)
 	}
 	if f.asJSON {
 		body, err := selfclient.GetJSON(ctx, cfg, boardPath)

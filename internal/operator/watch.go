@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
@@ -28,21 +25,6 @@ type watcher struct {
 	seen  string // the latest report without its times
 	shown string // the latest report
 	lost  bool   // the latest request failed
-}
-
-// terminalSize returns a function that returns the size of the terminal that out is, or nil if it is none.
-func terminalSize(out io.Writer) func() (columns, rows int) {
-	f, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return nil
-	}
-	return func() (int, int) {
-		columns, rows, err := term.GetSize(int(f.Fd()))
-		if err != nil || columns < 1 || rows < 2 {
-			return 80, 24
-		}
-		return columns, rows
-	}
 }
 
 // watch repeats the report until ctx ends. The first request has to succeed; after that, errand may be down for a while.

@@ -62,15 +62,15 @@ const maxQuoted = 200
 // Ask sends a request for a path, with an optional query, to the running errand, at admin.listen or listen, with admin.token. Its
 // error is ErrNotRunning if no connection is made, and ErrNoAnswer if nothing answers there.
 func Ask(ctx context.Context, cfg config.Config, method, path string) (Answer, error) {
-	return Request(ctx, cfg, method, path, nil)
+	return request(ctx, cfg, method, path, nil)
 }
 
-// ReadTimeout is the timeout of one request that reads.
-const ReadTimeout = 30 * time.Second
+// readTimeout is the timeout of one request that reads.
+const readTimeout = 30 * time.Second
 
 // GetJSON returns errand's answer to a GET request if it is one with the status 200. Its errors say what to do.
 func GetJSON(ctx context.Context, cfg config.Config, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, ReadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	a, err := Ask(ctx, cfg, http.MethodGet, path)
 	switch {
@@ -91,11 +91,10 @@ const NoTask = "errand has no task"
 
 // Send is like Ask for a request that posts a form.
 func Send(ctx context.Context, cfg config.Config, path string, form url.Values) (Answer, error) {
-	return Request(ctx, cfg, http.MethodPost, path, form)
+	return request(ctx, cfg, http.MethodPost, path, form)
 }
 
-// Request sends a request, with a form if there is one, and returns the whole answer.
-func Request(ctx context.Context, cfg config.Config, method, path string, form url.Values) (Answer, error) {
+func request(ctx context.Context, cfg config.Config, method, path string, form url.Values) (Answer, error) {
 	resp, a, err := Begin(ctx, cfg, method, path, form)
 	if err != nil {
 		return a, err

@@ -9,12 +9,14 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/errand-bot/errand/internal/cli"
 )
 
 // terminal asks people.
 type terminal struct {
+	from        io.Reader
 	in          *bufio.Reader
 	out         io.Writer
 	fd          int
@@ -22,17 +24,11 @@ type terminal struct {
 }
 
 func newTerminal(env Env) *terminal {
-	t := &terminal{in: bufio.NewReader(env.In), out: env.Out, fd: -1, interactive: env.Interactive}
+	t := &terminal{from: env.In, in: bufio.NewReader(env.In), out: env.Out, fd: -1, interactive: env.Interactive}
 	if f, ok := env.In.(*os.File); ok {
 		t.fd = int(f.Fd())
 	}
 	return t
-}
-
-// IsTerminal reports whether a person can answer at in.
-func IsTerminal(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // noAnswer is typed for an empty answer where there is a default.
@@ -55,7 +51,7 @@ func (t *terminal) ask(ctx context.Context, q Question, fallback string) (string
 	case err != nil:
 		return "", err
 	case strings.HasPrefix(line, "-----BEGIN"):
-		return "", errors.Join(errPasted, t.discard())
+		return "", errors.Join(errPasted, cli.DiscardTyped(t.from, t.in))
 	case line == "":
 		return fallback, nil
 	case line == noAnswer && q.Optional:
@@ -66,45 +62,6 @@ func (t *terminal) ask(ctx context.Context, q Question, fallback string) (string
 
 // errPasted refuses the first line of a key. The other lines must reach neither the next questions nor the shell.
 var errPasted = errors.New("a key of several lines cannot be entered here, and all of it was discarded: store it in a file, and write file:/path")
-
-const (
-	quiet    = 200 // milliseconds without input after which nothing more of a paste is expected
-	maxReads = 1000
-)
-
-// discard reads what was typed already, and what follows without a pause, without showing it.
-func (t *terminal) discard() error {
-	if _, err := t.in.Discard(t.in.Buffered()); err != nil || !term.IsTerminal(t.fd) {
-		return err
-	}
-	state, err := term.MakeRaw(t.fd) // incomplete lines can be read, too
-	if err != nil {
-		return fmt.Errorf("discard the input: %w", err)
-	}
-	var buf [4096]byte
-	for range maxReads {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(t.fd), Events: unix.POLLIN}}, quiet)
-		if err == nil && n > 0 {
-			n, err = unix.Read(t.fd, buf[:])
-		}
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || n == 0 {
-			return errors.Join(err, term.Restore(t.fd, state))
-		}
-	}
-	return errors.Join(errors.New("the input does not end"), term.Restore(t.fd, state))
-}
-
-// DiscardTyped discards what was typed at in before now: what buffered, which reads from in, holds, and what a terminal holds.
-func DiscardTyped(in io.Reader, buffered *bufio.Reader) error {
-	t := &terminal{in: buffered, fd: -1}
-	if f, ok := in.(*os.File); ok {
-		t.fd = int(f.Fd())
-	}
-	return t.discard()
-}
 
 // line reads a line. After ctx has ended, the read continues in the background until the program ends.
 func (t *terminal) line(ctx context.Context, secret bool) (string, error) {

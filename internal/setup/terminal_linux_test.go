@@ -1,11 +1,7 @@
 package setup_test
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,31 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/errand-bot/errand/internal/setup"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
-
-// newTerminal returns both ends of a terminal: the keyboard, and what a program reads.
-func newTerminal(t *testing.T) (keyboard, screen *os.File) {
-	t.Helper()
-	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { _ = keyboard.Close() })
-	if err := unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	screen, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { _ = screen.Close() })
-	return keyboard, screen
-}
 
 // TestPastedKeyIsDiscarded pastes a private key where its file is asked for. No line of it reaches another question.
 func TestPastedKeyIsDiscarded(t *testing.T) {
@@ -53,7 +26,7 @@ func TestPastedKeyIsDiscarded(t *testing.T) {
 		o.answers[k] = v
 	}
 	o.opts.Skip = []string{"installation", "webhook", "repositories", "service"}
-	keyboard, screen := newTerminal(t)
+	keyboard, screen := clitest.NewTerminal(t)
 	o.env.Interactive, o.env.In = true, screen
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
@@ -81,27 +54,5 @@ func TestPastedKeyIsDiscarded(t *testing.T) {
 	}
 	if n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCINQ); err != nil || n != 0 {
 		t.Errorf("%d bytes are left for the shell (%v)", n, err)
-	}
-}
-
-// TestTypedAheadIsDiscarded: neither what the terminal holds nor what was read from it before is an answer to a later question.
-func TestTypedAheadIsDiscarded(t *testing.T) {
-	t.Parallel()
-	keyboard, screen := newTerminal(t)
-	in := bufio.NewReader(io.MultiReader(strings.NewReader("n\ny\n"), screen))
-	if line, err := in.ReadString('\n'); err != nil || line != "n\n" {
-		t.Fatalf("got %q, %v", line, err)
-	}
-	if _, err := keyboard.WriteString("y\ny"); err != nil {
-		t.Fatal(err)
-	}
-	if err := setup.DiscardTyped(screen, in); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := keyboard.WriteString("later\n"); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := in.ReadString('\n'); err != nil || line != "later\n" {
-		t.Errorf("got %q, %v", line, err)
 	}
 }

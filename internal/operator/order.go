@@ -1,0 +1,112 @@
+package operator
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
+)
+
+// orderTimeout is the timeout of one order, a little longer than errand's own.
+const orderTimeout = 70 * time.Second
+
+// A refusal is errand's reason for not carrying out one order. It says nothing about others.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// tasksOnly requires one or more tasks as arguments.
+func tasksOnly(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cli.Usage(fmt.Errorf("%s takes a task, as OWNER/REPO#N", c.Name()))
+	}
+	for _, t := range args {
+		if !cli.TaskName.MatchString(t) {
+			return cli.Usage(fmt.Errorf("%s takes tasks as OWNER/REPO#N, but got %q", c.Name(), t))
+		}
+	}
+	return nil
+}
+
+// pageOf returns the path of a page of a task, or of an issue.
+func pageOf(task, page string) string {
+	repo, number, _ := strings.Cut(task, "#")
+	return "/tasks/" + repo + "/" + number + "/" + page
+}
+
+// post sends an order. Its error is a refusal if errand refuses.
+func post(ctx context.Context, timeout time.Duration, cfg config.Config, path string, form url.Values) (selfclient.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	form.Set("id", rand.Text())
+	return accepted(selfclient.Send(ctx, cfg, path, form))
+}
+
+// accepted returns an answer if errand did what it was asked, and an error otherwise: a refusal if errand gives a reason.
+func accepted(a selfclient.Answer, err error) (selfclient.Answer, error) {
+	switch {
+	case errors.Is(err, selfclient.ErrNotRunning):
+		return a, fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
+	case err != nil || a.Status == http.StatusOK:
+		return a, err
+	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusBadRequest,
+		a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
+		return a, refusal(a.Text())
+	}
+	return a, a.Unexpected()
+}
+
+// each carries out an order for each subject, a task, an issue or a repository, in turn, and prints the text that do returns. A refusal is
+// printed as notDone, such as "not purged", and does not affect the others; any other error ends the loop.
+func each(ctx context.Context, w cli.World, subjects []string, notDone string, do func(ctx context.Context, subject string) (string, error)) error {
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	refused := 0
+	for _, subject := range subjects {
+		text, err := do(ctx, subject)
+		var reason refusal
+		switch {
+		case errors.As(err, &reason):
+			refused++
+			_, err = fmt.Fprintf(w.Err, "%s: %s: %s\n", subject, notDone, logview.OneLine(reason.Error()))
+		case err == nil:
+			_, err = io.WriteString(w.Out, text)
+		case !errors.Is(err, selfclient.ErrNotRunning):
+			err = fmt.Errorf("%s: %w", subject, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if refused > 0 {
+		return fmt.Errorf("%d of %d were %s", refused, len(subjects), notDone)
+	}
+	return nil
+}
+
+// line is a line of output about a subject.
+func line(subject, text string) string { return subject + ": " + logview.OneLine(text) + "\n" }
+
+// confirmed asks a person a question, unless yes is set. The error says that nothing was done.
+func confirmed(ctx context.Context, w cli.World, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	ok, err := cli.NewAsker(w).Confirm(ctx, question)
+	if err == nil && !ok {
+		err = errors.New("nothing was done")
+	}
+	return err
+}
