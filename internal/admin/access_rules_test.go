@@ -12,6 +12,8 @@ import (
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/store"
+	"github.com/errand-bot/errand/state/vm"
 )
 
 // rule is what people get at a path of acme/shop, in the order operator, writer, reader, outsider.
@@ -200,15 +202,16 @@ func TestLimitsAreForOperators(t *testing.T) {
 			task := m.tasks[0]
 			c.wait.Since, c.wait.Until = noon, noon.Add(time.Hour)
 			task.Waiting, task.Phase = &c.wait, state.PhaseImplementing
+			task.Runs = append(task.Runs, state.Run{ID: "run-x", Seq: 90, Kind: state.RunImplement, State: state.RunEnded, RunVerdict: state.RunVerdict{Status: state.StatusBudget, Message: c.wait.Detail}})
 			task.History = append(task.History, state.PhaseChange{Phase: task.Phase, At: noon, Reason: c.wait.Detail})
 			p := newPeopled(t, func(cfg *admin.Config) { cfg.Store = m })
 			page := fmt.Sprintf("/tasks/acme/shop/%d", task.Key.Issue)
 			for _, person := range []string{"olga", "wes", "rita"} {
 				b := p.as(person)
-				for _, path := range []string{"/status", "/status.json", page, page + "/task.json"} {
+				for _, path := range []string{"/status", "/status.json", page, page + "/task.json", page + "/summary.json"} {
 					status, text := b.page(path)
 					text = content(text)
-					kind := strings.HasSuffix(path, ".json") && !strings.Contains(text, `"kind": "`+string(c.wait.Kind)+`"`)
+					kind := strings.HasSuffix(path, ".json") && !strings.HasSuffix(path, "summary.json") && !strings.Contains(text, `"kind": "`+string(c.wait.Kind)+`"`)
 					history := name == "VMs" && !strings.HasPrefix(path, "/status") // its reason is not one of history
 					if shows := strings.Contains(text, "4321"); status != http.StatusOK || kind || !history && shows == (c.hidden && person != "olga") {
 						t.Errorf("%s shows %s the detail: %v, status %d", path, person, shows, status)
@@ -216,5 +219,38 @@ func TestLimitsAreForOperators(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestInternalErrorsAreForOperators: people learn that a job or a VM failed, and only operators read the error, which may name hosts and
+// paths.
+func TestInternalErrorsAreForOperators(t *testing.T) {
+	t.Parallel()
+	const internal = "dial tcp 10.4.3.21:22: i/o timeout"
+	m := sample()
+	m.jobs[0].LastError = internal
+	var vms *vm.Rows
+	p := newPeopled(t, func(c *admin.Config) { vms, c.Store = c.Store.(*store.Store).VMs, m })
+	key := state.TaskKey{Repo: 7, Issue: 1}
+	if _, err := vms.Intend(t.Context(), vm.Intent{Name: "vm-shop", Task: key, Repo: 7, Owner: "7-1", Gen: 1, Provider: "hetzner"}, vm.Caps{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []vm.Event{{Kind: vm.Made, ID: "4711"}, {Kind: vm.Fail, EndReason: "unusable", Detail: internal}} {
+		if _, changed, err := vms.Apply(t.Context(), "vm-shop", e); err != nil || !changed {
+			t.Fatalf("%s: changed %v, %v", e.Kind, changed, err)
+		}
+	}
+	for _, person := range []string{"olga", "wes", "rita"} {
+		b := p.as(person)
+		for _, path := range []string{"/tasks/acme/shop/1", "/vms", "/vms.json"} {
+			status, text := b.page(path)
+			details, general := strings.Contains(text, "10.4.3.21"), strings.Contains(text, "The operator can see the details.")
+			if isOperator := person == "olga"; status != http.StatusOK || details != isOperator || general == isOperator {
+				t.Errorf("%s, %s: status %d, shows the error: %v, the general sentence: %v", person, path, status, details, general)
+			}
+		}
+	}
+	if m.jobs[0].LastError != internal {
+		t.Errorf("the stored error is %q now", m.jobs[0].LastError)
 	}
 }

@@ -98,12 +98,6 @@ func (p *pages) task(w http.ResponseWriter, r *http.Request) {
 func (p *pages) taskView(ctx context.Context, t *state.Task, viewer login.Viewer) (*taskView, error) {
 	now := p.cfg.Now()
 	v := &taskView{Card: newCard(t), Task: t, History: history(t, now), Plans: plans(t), Steps: steps(t, now)}
-	if !viewer.Operator() {
-		v.Card = *v.Card.withoutLimits()
-		for i := range v.History {
-			v.History[i].Reason = withoutLimits(v.History[i].Reason)
-		}
-	}
 	v.VMs = slices.Clone(t.VMs)
 	if t.VM != nil {
 		v.VMs = append(v.VMs, *t.VM)
@@ -115,16 +109,14 @@ func (p *pages) taskView(ctx context.Context, t *state.Task, viewer login.Viewer
 	slices.Reverse(v.VMs)
 	slices.Reverse(v.Posted)
 	v.Runs = runs(t, now)
-	for i := range v.Runs {
-		if !viewer.Operator() && v.Runs[i].Status == state.StatusBudget {
-			v.Runs[i].Message = withoutLimits(v.Runs[i].Message)
-		}
-	}
 	var err error
 	if v.Jobs, err = p.cfg.Store.Jobs(ctx, t.Key); err != nil {
 		return nil, err
 	}
 	v.bound()
+	if !viewer.Operator() {
+		v.hideInternals()
+	}
 	if p.cfg.Reached != nil {
 		var all int
 		if v.Reached, all, err = p.cfg.Reached(t.Key, maxRows); err != nil {
@@ -139,6 +131,28 @@ func (p *pages) taskView(ctx context.Context, t *state.Task, viewer login.Viewer
 		}
 	}
 	return v, p.readActions(ctx, v, viewer)
+}
+
+// detailsForOperators replaces an error text that may name hosts, paths or requests of errand.
+const detailsForOperators = "The operator can see the details."
+
+// hideInternals removes what only operators may see: the limits of all tasks together, and the texts of internal errors.
+func (v *taskView) hideInternals() {
+	v.Card = *v.Card.withoutLimits()
+	for i := range v.History {
+		v.History[i].Reason = withoutLimits(v.History[i].Reason)
+	}
+	for i := range v.Runs {
+		if v.Runs[i].Status == state.StatusBudget {
+			v.Runs[i].Message = withoutLimits(v.Runs[i].Message)
+		}
+	}
+	v.Jobs = slices.Clone(v.Jobs)
+	for i := range v.Jobs {
+		if v.Jobs[i].LastError != "" {
+			v.Jobs[i].LastError = detailsForOperators
+		}
+	}
 }
 
 // bound limits every list to maxRows.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/errand-bot/errand/internal/admin/login"
@@ -148,7 +149,17 @@ func newPlanData(r *planRow) planData {
 
 // summary serves the task's summary as JSON.
 func (p *pages) summary(w http.ResponseWriter, r *http.Request) {
-	p.json(w, r, taskOf(r).Summary())
+	s := taskOf(r).Summary()
+	if !login.ViewerOf(r).Operator() {
+		s.Phases = slices.Clone(s.Phases)
+		for i := range s.Phases {
+			s.Phases[i].Reason = withoutLimits(s.Phases[i].Reason)
+		}
+		for i := range s.Verdicts {
+			s.Verdicts[i].Message = withoutLimits(s.Verdicts[i].Message)
+		}
+	}
+	p.json(w, r, s)
 }
 
 // json responds with a value as JSON.

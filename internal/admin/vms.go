@@ -183,6 +183,9 @@ func (p *pages) readVMs(ctx context.Context, b *vmBoard, viewer login.Viewer) er
 	tasks := map[state.TaskKey]*state.Task{}
 	for i := range rows {
 		v := newVMRow(&rows[i], b.At)
+		if v.Detail != "" && !viewer.Operator() {
+			v.Detail = detailsForOperators
+		}
 		if err := p.nameTask(ctx, &v, rows[i].Task, tasks); err != nil {
 			return err
 		}
