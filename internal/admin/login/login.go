@@ -92,7 +92,7 @@ func New(cfg Config) (*Guard, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.people = &people{now: cfg.Now, operators: operators, sessions: map[[sha256.Size]byte]*personSession{}}
+		g.people = newPeople(cfg.Now, operators)
 	}
 	return g, nil
 }

@@ -46,6 +46,11 @@ type access struct {
 	complete bool
 }
 
+// equals reports whether GitHub said the same.
+func (a *access) equals(b *access) bool {
+	return a.person == b.person && a.operator == b.operator && a.complete == b.complete && maps.Equal(a.repos, b.repos)
+}
+
 // personSession is one session of a person, in one browser.
 type personSession struct {
 	account Account
@@ -67,7 +72,14 @@ type people struct {
 
 	mu       sync.Mutex
 	sessions map[[sha256.Size]byte]*personSession
-	ends     int // how often everybody was logged out
+	// latest is the newest access of each person, by the ID of the account. The sessions of a person share it as long as GitHub says
+	// the same, because it may list thousands of repositories.
+	latest map[int64]*access
+	ends   int // how often everybody was logged out
+}
+
+func newPeople(now func() time.Time, o *operators) *people {
+	return &people{now: now, operators: o, sessions: map[[sha256.Size]byte]*personSession{}, latest: map[int64]*access{}}
 }
 
 // begin starts a session and returns its cookie. It asks GitHub, so that no session exists without an account. If everybody is logged
@@ -114,6 +126,22 @@ func (p *people) makeRoom(person int64) {
 	}
 	oldest(func(s *personSession) bool { return s.id == person }, maxOfPerson)
 	oldest(func(*personSession) bool { return true }, maxPeople)
+	present := map[int64]bool{person: true}
+	for _, s := range p.sessions {
+		present[s.id] = true
+	}
+	maps.DeleteFunc(p.latest, func(id int64, _ *access) bool { return !present[id] })
+}
+
+// shared returns the access of another session of the person if it is the same, so that it is in memory once.
+func (p *people) shared(a *access) *access {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old := p.latest[a.person.ID]; old != nil && old.equals(a) {
+		return old
+	}
+	p.latest[a.person.ID] = a
+	return a
 }
 
 // find returns the session of a cookie, or nil if there is none.
@@ -140,6 +168,7 @@ func (p *people) endAll() int {
 	defer p.mu.Unlock()
 	n := len(p.sessions)
 	clear(p.sessions)
+	clear(p.latest)
 	p.ends++
 	return n
 }
@@ -164,6 +193,7 @@ func (p *people) ask(ctx context.Context, s *personSession) (*access, error) {
 		s.access, s.err, s.failed = nil, err, p.now()
 		return nil, err
 	}
+	a = p.shared(a)
 	s.access, s.err, s.read = a, nil, begun
 	return a, nil
 }
