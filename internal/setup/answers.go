@@ -210,7 +210,10 @@ func (r *run) publicURL() string {
 }
 
 func (r *run) askAddress(ctx context.Context) error {
-	return r.askAll(ctx, "github", "webhooks", "tls", "public_url", "listen", "trusted_proxies", "data")
+	if err := r.askAll(ctx, "github", "webhooks", "tls", "public_url", "listen", "trusted_proxies", "data"); err != nil {
+		return err
+	}
+	return r.checkFoldersEarly()
 }
 
 func (r *run) askTrigger(ctx context.Context) error {

@@ -67,7 +67,7 @@ func (r *run) handOver() error {
 	if err != nil {
 		return fmt.Errorf("read the group of user %s: %w", who.Username, err)
 	}
-	if err := r.checkFolders(who); err != nil {
+	if err := r.checkFolders(who.Username, who.Uid, r.cfg.Data); err != nil {
 		return err
 	}
 	if err := makeFolder(r.cfg.Data); err != nil {
@@ -133,9 +133,33 @@ func (r *run) checkOwner() error {
 	return nil
 }
 
+// checkFoldersEarly makes the check of handOver as soon as the folder for data is known, before anything is created on GitHub. While nobody has
+// chosen the user that runs errand, a folder of any user but root may be that user's.
+func (r *run) checkFoldersEarly() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	data := r.answer("data")
+	if r.loaded {
+		data = r.cfg.Data
+	}
+	name := r.answer("user")
+	who, err := user.Lookup(name)
+	if err != nil || who.Uid == rootUser {
+		return nil // the question checks the name, and root needs no folder of its own
+	}
+	uid := who.Uid
+	if _, chosen := r.lookup("user"); !chosen && r.terminal.interactive {
+		if info, err := os.Lstat(data); err == nil && owner(info) != rootUser {
+			uid = owner(info)
+		}
+	}
+	return r.checkFolders(name, uid, data)
+}
+
 // checkFolders checks that the folders of the setup may be given to a user.
-func (r *run) checkFolders(who *user.User) error {
-	for _, dir := range []string{r.dir, r.cfg.Data} {
+func (r *run) checkFolders(name, uid, data string) error {
+	for _, dir := range []string{r.dir, data} {
 		info, err := os.Lstat(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -143,7 +167,7 @@ func (r *run) checkFolders(who *user.User) error {
 		if err != nil {
 			return fmt.Errorf("read the owner of a folder: %w", err)
 		}
-		if owner(info) == who.Uid {
+		if owner(info) == uid {
 			continue
 		}
 		foreign := filepath.Base(dir) // not a folder, or a symbolic link
@@ -152,11 +176,11 @@ func (r *run) checkFolders(who *user.User) error {
 			if err != nil {
 				return fmt.Errorf("list the files of a folder: %w", err)
 			}
-			foreign = firstForeign(dir, r.cfg.Data, entries)
+			foreign = firstForeign(dir, data, entries)
 		}
 		if foreign != "" {
-			return fmt.Errorf("%s was not given to user %s, because of %q there, which is not from errand setup: choose a folder of errand's own, "+
-				"or, if this is one, run `chown -R %[2]s: %[1]s`", dir, who.Username, foreign)
+			return fmt.Errorf("%s cannot be given to user %s, because of %q there, which is not from errand setup: choose a folder of errand's own, "+
+				"or, if this is one, run `chown -R %[2]s: %[1]s`", dir, name, foreign)
 		}
 	}
 	return nil

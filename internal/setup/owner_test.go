@@ -3,6 +3,7 @@ package setup_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/user"
@@ -129,8 +130,11 @@ func TestFoldersOfOthersAreKept(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "shadow"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.run(); err == nil || !strings.Contains(err.Error(), dir+" was not given to user nobody, because of \"shadow\"") {
+		if err := o.run(); err == nil || !strings.Contains(err.Error(), dir+" cannot be given to user nobody, because of \"shadow\"") {
 			t.Errorf("%s: the setup ended with %v", which, err)
+		}
+		if text := fmt.Sprint(o.screen); strings.Contains(text, "[1/") {
+			t.Errorf("%s: the setup began with its steps:\n%s", which, text)
 		}
 		wantOwner(t, "0", append(all(t, o.dir), all(t, dir)...)...)
 	}

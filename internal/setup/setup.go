@@ -184,6 +184,9 @@ func (r *run) all(ctx context.Context) (err error) {
 	if err := r.checkAnswers(); err != nil {
 		return err
 	}
+	if err := r.checkFoldersEarly(); err != nil && (r.loaded || !r.terminal.interactive) {
+		return err // in a terminal, the folder for data is asked first
+	}
 	defer func() {
 		if err != nil && r.chosen { // what root wrote is handed over even if a later step fails
 			err = errors.Join(err, r.handOver())
