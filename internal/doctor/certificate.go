@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -11,7 +12,9 @@ type Certificate struct {
 	Host  string
 	Valid time.Time // until when; zero if there is none yet
 	Err   error     // why the latest attempt to get one failed
-	Now   func() time.Time
+	// Reason is why the authority refused a renewal, in its words; empty if it did not.
+	Reason string
+	Now    func() time.Time
 }
 
 // renewalDue is the remaining validity at which a certificate should have been renewed.
@@ -34,6 +37,9 @@ func CertificateCheck(c Certificate) Check {
 			f.Meaning, f.Fix = "errand is getting one, which takes seconds.", "Run errand doctor again."
 		case c.Valid.Sub(c.Now()) < renewalDue:
 			f.Status, f.Found = Failed, fmt.Sprintf("The certificate for %s ends at %s, and was not renewed.", c.Host, c.Valid.UTC().Format("2006-01-02 15:04 MST"))
+			if c.Reason != "" {
+				f.Found = strings.TrimSuffix(f.Found, ".") + ": the authority says: " + c.Reason
+			}
 			f.Meaning, f.Fix = "From then on nobody can open the pages, and GitHub cannot deliver webhooks.", fix
 		}
 		return []Finding{f}

@@ -1,10 +1,14 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -18,6 +22,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/logview"
 )
 
 const (
@@ -39,18 +44,70 @@ type certificates struct {
 	failed time.Time // of the latest attempt to get a certificate; zero after a success
 	err    error     // of that attempt
 	valid  time.Time // until when the latest certificate is valid
+	reason string    // why the authority refused the latest one, in its words
 }
 
 func (s *Server) newCertificates(host string) *certificates {
-	return &certificates{host: host, now: s.opts.Now, manager: &autocert.Manager{
+	c := &certificates{host: host, now: s.opts.Now}
+	c.manager = &autocert.Manager{
 		Prompt:     autocert.AcceptTOS, // by setting tls.acme
 		Cache:      autocert.DirCache(filepath.Join(s.cfg.Data, "certificates")),
 		HostPolicy: autocert.HostWhitelist(host),
 		Email:      s.cfg.TLS.Email,
 		Client: &acme.Client{
-			DirectoryURL: s.cfg.TLS.Directory, UserAgent: "errand/" + s.opts.Version, HTTPClient: &http.Client{Timeout: acmeTimeout},
+			DirectoryURL: s.cfg.TLS.Directory, UserAgent: "errand/" + s.opts.Version, HTTPClient: &http.Client{Timeout: acmeTimeout, Transport: reasonReader{c}},
 		},
-	}}
+	}
+	return c
+}
+
+// reasonReader is a transport to the authority that remembers why it refused a certificate: autocert tells only that no challenge is left.
+type reasonReader struct{ to *certificates }
+
+// maxAuthorization is how much of an answer of the authority is read for its reason, in bytes. The answers are smaller.
+const maxAuthorization = 64 << 10
+
+func (t reasonReader) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		return resp, err
+	}
+	head, err := io.ReadAll(io.LimitReader(resp.Body, maxAuthorization))
+	if err != nil {
+		_ = resp.Body.Close()
+		return nil, err
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
+	if reason := refusalReason(head); reason != "" {
+		t.to.mu.Lock()
+		t.to.reason = reason
+		t.to.mu.Unlock()
+	}
+	return resp, nil
+}
+
+// refusalReason returns why an authorization failed, or "" if the answer is none that failed.
+func refusalReason(answer []byte) string {
+	var authorization struct {
+		Status     string `json:"status"`
+		Challenges []struct {
+			Error struct {
+				Detail string `json:"detail"`
+			} `json:"error"`
+		} `json:"challenges"`
+	}
+	if json.Unmarshal(answer, &authorization) != nil || authorization.Status != acme.StatusInvalid {
+		return ""
+	}
+	for _, c := range authorization.Challenges {
+		if c.Error.Detail != "" {
+			return logview.Plain(c.Error.Detail)
+		}
+	}
+	return ""
 }
 
 // wrap returns a listener of HTTPS on a listener. Only HTTP/1.1 is offered.
@@ -94,22 +151,31 @@ func (c *certificates) first() (*tls.Certificate, error) {
 	if !valid.After(now) && !failed.IsZero() && now.Sub(failed) < acmeRetry {
 		return nil, err
 	}
+	if !valid.After(now) { // otherwise this only reads the certificate, and the reason is that of a renewal
+		c.mu.Lock()
+		c.reason = ""
+		c.mu.Unlock()
+	}
 	cert, err := c.manager.GetCertificate(c.canonical())
-	c.store(cert, err)
-	return cert, err
+	return cert, c.store(cert, err)
 }
 
-func (c *certificates) store(cert *tls.Certificate, err error) {
+// store remembers the result of an attempt, and returns its error with the authority's reason.
+func (c *certificates) store(cert *tls.Certificate, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err = err; err != nil {
 		c.failed = c.now()
-		return
+		if c.reason != "" {
+			c.err = fmt.Errorf("the authority says: %s (%w)", c.reason, err)
+		}
+		return c.err
 	}
 	c.failed = time.Time{}
-	if leaf, err := x509.ParseCertificate(cert.Certificate[0]); err == nil {
-		c.valid = leaf.NotAfter
+	if leaf, err := x509.ParseCertificate(cert.Certificate[0]); err == nil && !leaf.NotAfter.Equal(c.valid) {
+		c.valid, c.reason = leaf.NotAfter, ""
 	}
+	return nil
 }
 
 // begin gets the first certificate before anybody connects, so that no webhook waits for it, and tries until it succeeds or ctx ends. An
@@ -143,5 +209,5 @@ func (c *certificates) begin(ctx context.Context, log zerolog.Logger) error {
 func (c *certificates) check() doctor.Check {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return doctor.CertificateCheck(doctor.Certificate{Host: c.host, Valid: c.valid, Err: c.err, Now: c.now})
+	return doctor.CertificateCheck(doctor.Certificate{Host: c.host, Valid: c.valid, Err: c.err, Reason: c.reason, Now: c.now})
 }

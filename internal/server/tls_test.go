@@ -2,8 +2,11 @@ package server
 
 import (
 	"crypto/tls"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"golang.org/x/crypto/acme"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/doctor"
 )
 
 // TestFailuresAreLimited: however many connect, the authority is asked for a certificate only once in a quarter of an hour after a failure,
@@ -60,4 +64,69 @@ func TestFailuresAreLimited(t *testing.T) {
 	if len(found) != 1 || found[0].Status != "failed" || found[0].Fix == "" {
 		t.Errorf("doctor found %+v", found)
 	}
+}
+
+// TestRefusalReason: the authority's reason for a refusal reaches the log and doctor.
+func TestRefusalReason(t *testing.T) {
+	t.Parallel()
+	for detail, want := range map[string]string{
+		"10.0.0.7: Connection refused\x1b[2J": "the authority says: 10.0.0.7: Connection refused",
+		"":                                    "no viable challenge type found", // if it gives no reason
+	} {
+		s := &Server{cfg: config.Config{Data: t.TempDir(), TLS: config.TLS{ACME: true, Directory: refusingAuthority(t, detail)}}, opts: Options{Now: time.Now}}
+		c := s.newCertificates("errand.example.org")
+		_, err := c.first()
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("got error %v, want %q", err, want)
+		}
+		if found := c.check()(t.Context()); len(found) != 1 || found[0].Status != doctor.Failed || !strings.Contains(found[0].Found, want) {
+			t.Errorf("doctor found %+v, want %q", found, want)
+		}
+		if _, again := c.first(); again == nil || again.Error() != err.Error() {
+			t.Errorf("the next connection got %v, want %v", again, err)
+		}
+		c.valid, c.err, c.failed, c.reason = time.Now().Add(time.Hour), nil, time.Time{}, "no such name" // of a renewal
+		if found := c.check()(t.Context()); len(found) != 1 || !strings.Contains(found[0].Found, "was not renewed: the authority says: no such name") {
+			t.Errorf("doctor found %+v", found)
+		}
+	}
+}
+
+// refusingAuthority returns the directory of an authority that refuses every certificate for a reason.
+func refusingAuthority(t *testing.T, detail string) string {
+	t.Helper()
+	var authority *httptest.Server
+	accepted := false
+	challenge := func() string {
+		text, err := json.Marshal(detail)
+		if err != nil {
+			t.Error(err)
+		}
+		return fmt.Sprintf(`{"type":"tls-alpn-01","url":"%s/challenge","token":"t","status":"invalid","error":{"type":"urn:ietf:params:acme:error:connection","detail":%s}}`, authority.URL, text)
+	}
+	authority = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Replay-Nonce", "n")
+		w.Header().Set("Content-Type", "application/json")
+		url, status, body := authority.URL, http.StatusOK, ""
+		switch r.URL.Path {
+		case "/directory":
+			body = fmt.Sprintf(`{"newNonce":"%[1]s/nonce","newAccount":"%[1]s/account","newOrder":"%[1]s/order","revokeCert":"%[1]s/x","keyChange":"%[1]s/x"}`, url)
+		case "/account":
+			w.Header().Set("Location", url+"/account/1")
+			status, body = http.StatusCreated, `{"status":"valid"}`
+		case "/order":
+			accepted = false
+			w.Header().Set("Location", url+"/order/1")
+			status, body = http.StatusCreated, fmt.Sprintf(`{"status":"pending","authorizations":["%s/authorization"]}`, url)
+		case "/challenge":
+			accepted = true
+			body = challenge()
+		case "/authorization":
+			body = fmt.Sprintf(`{"status":"%s","identifier":{"type":"dns","value":"errand.example.org"},"challenges":[%s]}`, map[bool]string{true: "invalid", false: "pending"}[accepted], challenge())
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(authority.Close)
+	return authority.URL + "/directory"
 }
