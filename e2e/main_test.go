@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/e2e/stage"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 // atOnce returns the number of worlds that run in parallel; they mostly wait, but compute with the race detector.
 func atOnce() string {
-	if raced {
+	if heavytest.Raced {
 		return "4"
 	}
 	return "8"

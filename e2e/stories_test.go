@@ -29,7 +29,7 @@ func TestStories(t *testing.T) {
 	switch {
 	case flag.Lookup("test.run").Value.String() != "":
 		every = 1
-	case raced:
+	case heavytest.Raced:
 		every = 4
 	}
 	some, rest := sample(light, every)

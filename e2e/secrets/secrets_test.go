@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
 )
 
 // places are all searched places.
@@ -23,7 +24,7 @@ func places() []string {
 // same search must find the canary, which the agent writes everywhere, in each of the places.
 func TestNothingSecretIsAnywhere(t *testing.T) {
 	t.Parallel()
-	if raced {
+	if heavytest.Raced {
 		t.Skip("skipped: the search takes a minute with the race detector, which adds nothing; the stories run the same code with it")
 	}
 	if err := exec.Command("bwrap", "--ro-bind", "/", "/", "--unshare-all", "--proc", "/proc", "--dev", "/dev", "true").Run(); err != nil {

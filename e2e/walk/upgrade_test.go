@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -89,7 +90,7 @@ func TestTasksOfAnOlderVersionEnd(t *testing.T) {
 	var sum ends
 	t.Run("world", func(t *testing.T) {
 		for n, saved := range worlds {
-			if raced && n%4 != 0 {
+			if heavytest.Raced && n%4 != 0 {
 				continue // the race detector makes it several times slower
 			}
 			t.Run(fmt.Sprint(saved.Repo), func(t *testing.T) {

@@ -123,7 +123,7 @@ func (c *tally) add(met map[string]int) {
 // TestWalks plays random walks and checks each against the promises.
 func TestWalks(t *testing.T) {
 	t.Parallel()
-	if raced {
+	if heavytest.Raced {
 		walks(t, races)
 		return
 	}
