@@ -88,11 +88,13 @@ func TestInitRefuses(t *testing.T) {
 			},
 			args: []string{"--yes"}, code: 1, want: []string{"the App lacks permissions on acme/app: pull_requests: write (granted: read), contents: write (granted: read)", "An owner of acme grants them at http"},
 		},
-		"empty": { // the simulated GitHub has no repositories without commits: this is the real one's answer
+		"empty": {
 			plant: func(c *clinic) {
-				c.fault(simgithub.Fault{Path: "/git/ref/heads/main$", Status: http.StatusConflict, Body: `{"message": "Git Repository is empty."}`})
+				if _, err := c.github.SeedRepo(simgithub.RepoSeed{Owner: "acme", Name: "fresh", Empty: true}); err != nil {
+					c.t.Fatal(err)
+				}
 			},
-			args: []string{"--yes"}, code: 1, want: []string{"acme/app has no commits on main yet: push a first commit"},
+			repo: "fresh", args: []string{"--yes"}, code: 1, want: []string{"acme/fresh has no commits on main yet: push a first commit"},
 		},
 		"GitHub down": {
 			plant: func(c *clinic) {

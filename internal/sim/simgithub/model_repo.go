@@ -27,6 +27,7 @@ type Repo struct {
 	UpdatedAt     time.Time
 	PushedAt      time.Time
 
+	wasEmpty   bool // it was created without a commit
 	lastNumber int
 	left       map[int]*Issue // deleted (nil) and transferred issues by their old numbers
 }

@@ -25,6 +25,9 @@ func getContents(c *call) (any, error) {
 		ref = r.DefaultBranch
 	}
 	commit := r.Git.Resolve(ref)
+	if commit == "" && r.isEmpty() {
+		return nil, &Error{Status: 404, Message: "This repository is empty."}
+	}
 	if commit == "" {
 		return nil, &Error{Status: 404, Message: "No commit found for the ref " + ref}
 	}

@@ -2,6 +2,7 @@ package simgithub
 
 import (
 	"encoding/base64"
+	"net/http"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
@@ -9,7 +10,7 @@ import (
 
 func gitRoutes() []route {
 	const git = "/repos/{owner}/{repo}/git"
-	return []route{
+	routes := []route{
 		{"GET", git + "/ref/{ref...}", getRef},
 		{"GET", git + "/refs/{ref...}", getRef},
 		{"GET", git + "/matching-refs/{ref...}", matchingRefs},
@@ -23,6 +24,30 @@ func gitRoutes() []route {
 		{"POST", git + "/commits", createCommit},
 		{"GET", git + "/commits/{sha}", getGitCommit},
 	}
+	for i := range routes {
+		routes[i].handle = withCommits(routes[i].handle)
+	}
+	return routes
+}
+
+// withCommits answers as the git database of an empty repository does.
+func withCommits(handle handler) handler {
+	return func(c *call) (any, error) {
+		r, err := c.readable()
+		if err == nil && r.isEmpty() {
+			return nil, &Error{Status: http.StatusConflict, Message: "Git Repository is empty."}
+		}
+		return handle(c)
+	}
+}
+
+// isEmpty reports whether a repository has no commits yet.
+func (r *Repo) isEmpty() bool {
+	if !r.wasEmpty {
+		return false
+	}
+	refs, err := r.Git.Refs("refs/heads/")
+	return err == nil && len(refs) == 0
 }
 
 // writable returns the repository in the path if the caller may change its contents.

@@ -20,6 +20,7 @@ type RepoSeed struct {
 	FromGit       string            // instead of both: a git repository on disk, whose branches are taken with their history
 	Collaborators map[string]Role
 	NotInstalled  bool // do not install the App on it
+	Empty         bool // no commit
 }
 
 // SeedRepo creates a repository with one commit by its owner and the accounts that it names, and installs the App on
@@ -58,8 +59,10 @@ func (s *Sim) seedRepo(seed RepoSeed) (*Repo, error) {
 	if r.Git, err = git.Init(s.cfg.Dir, filepath.Join(s.cfg.Dir, "repos", itoa(r.ID)+".git"), r.DefaultBranch); err != nil {
 		return nil, err
 	}
-	if err := s.firstCommit(r, owner, seed); err != nil {
-		return nil, err
+	if r.wasEmpty = seed.Empty; !seed.Empty {
+		if err := s.firstCommit(r, owner, seed); err != nil {
+			return nil, err
+		}
 	}
 	s.repos[repoKey(r.FullName())] = r
 	s.nodes[r.NodeID] = r

@@ -1,14 +1,17 @@
 package simgithub_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
 func TestSeeding(t *testing.T) {
@@ -53,4 +56,35 @@ func TestSeeding(t *testing.T) {
 			t.Errorf("%s: got no error", name)
 		}
 	}
+}
+
+// TestEmptyRepository: until its first commit, the git database of a repository answers 409, and it has no contents.
+func TestEmptyRepository(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.Sim.SeedRepo(simgithub.RepoSeed{Owner: "octo", Name: "fresh", Empty: true})
+	check(t, err)
+	calls := func(t *testing.T, wants ...int) {
+		t.Helper()
+		_, ref, _ := w.bot.Git.GetRef(t.Context(), "octo", "fresh", "heads/main")
+		_, blob, _ := w.bot.Git.CreateBlob(t.Context(), "octo", "fresh", &github.Blob{Content: ptr("x"), Encoding: ptr("utf-8")})
+		_, _, contents, _ := w.bot.Repositories.GetContents(t.Context(), "octo", "fresh", "README.md", nil)
+		for i, resp := range []*github.Response{ref, blob, contents} {
+			if resp == nil || resp.StatusCode != wants[i] {
+				t.Errorf("call %d: got %v, want %d", i, resp, wants[i])
+			}
+		}
+	}
+	calls(t, http.StatusConflict, http.StatusConflict, http.StatusNotFound)
+	r, ok := w.Sim.Snapshot().Repo("octo/fresh")
+	if !ok {
+		t.Fatal("no repository")
+	}
+	tree, err := r.Git.WriteTree("", []git.TreeEntry{{Path: "README.md", Mode: "100644", Type: "blob", Content: ptr("x")}})
+	check(t, err)
+	who := git.Identity{Name: "Octo", Email: "octo@example.org"}
+	sha, err := r.Git.WriteCommit(git.NewCommit{Tree: tree, Message: "First\n", Author: who, Committer: who})
+	check(t, err)
+	check(t, r.Git.UpdateRef("refs/heads/main", sha, git.ZeroSHA))
+	calls(t, http.StatusOK, http.StatusCreated, http.StatusOK)
 }

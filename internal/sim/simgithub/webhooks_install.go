@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 	"github.com/google/uuid"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 )
 
 func lower(v string) string { return strings.ToLower(v) }
