@@ -5,14 +5,21 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/initrepo"
+	"github.com/errand-bot/errand/internal/keyfile"
 	"github.com/errand-bot/errand/internal/logview"
 	"github.com/errand-bot/errand/internal/taskvm"
 	"github.com/errand-bot/errand/internal/tether"
@@ -24,19 +31,22 @@ import (
 // Init is the part of a server that proposes a repository's settings. It needs neither the store nor a running errand: everything
 // that it creates on this host is in a temporary folder.
 type Init struct {
-	s   *Server
-	dir string
+	s    *Server
+	dir  string
+	lock *os.File // of the folder; held until it is deleted
 }
 
-// OpenInit creates the client of GitHub. The caller closes the Init.
+// OpenInit creates the client of GitHub, after it has deleted what processes that were killed have left. The caller closes the Init.
 func OpenInit(ctx context.Context, cfg config.Config, opts Options) (*Init, error) {
-	dir, err := initDir()
-	if err != nil {
+	i := &Init{s: &Server{opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version)}}
+	i.s.cfg = cfg
+	i.s.cfg.Provider = config.ProviderLocal
+	i.deleteAbandoned(ctx)
+	var err error
+	if i.dir, i.lock, err = initDir(); err != nil {
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
 	}
-	i := &Init{dir: dir, s: &Server{opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version)}}
-	i.s.cfg = cfg
-	i.s.cfg.Data, i.s.cfg.Provider = dir, config.ProviderLocal
+	i.s.cfg.Data = i.dir
 	for _, part := range []func(context.Context) error{i.s.openStore, i.s.makeSecrets, i.s.makeForge} {
 		if err := part(ctx); err != nil {
 			return nil, errors.Join(err, i.Close())
@@ -45,20 +55,102 @@ func OpenInit(ctx context.Context, cfg config.Config, opts Options) (*Init, erro
 	return i, nil
 }
 
-// initDir makes a temporary folder for sandboxes, with checkouts and what they install: in TMPDIR, or else where large files belong,
-// because /tmp is often in memory.
-func initDir() (string, error) {
-	const large, pattern = "/var/tmp", "errand-init-"
-	if os.Getenv("TMPDIR") == "" {
-		if dir, err := os.MkdirTemp(large, pattern); err == nil {
-			return dir, nil
+const (
+	initLarge   = "/var/tmp" // where large files belong, because /tmp is often in memory
+	initPattern = "errand-init-"
+	// maxAbandoned is the number of folders that one start deletes.
+	maxAbandoned = 20
+)
+
+// initDir makes a temporary folder for sandboxes, with checkouts and what they install: in TMPDIR, or else where large files belong. As
+// long as the lock is held, no other process takes the folder for abandoned.
+func initDir() (dir string, lock *os.File, err error) {
+	for range maxAbandoned {
+		if dir, err = "", error(nil); os.Getenv("TMPDIR") == "" {
+			dir, _ = os.MkdirTemp(initLarge, initPattern)
+		}
+		if dir == "" {
+			dir, err = os.MkdirTemp("", initPattern)
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		if lock, err = lockFolder(dir); err == nil {
+			return dir, lock, nil
 		}
 	}
-	return os.MkdirTemp("", pattern)
+	return "", nil, err
+}
+
+// lockFolder locks a folder of this user, if nobody else has locked or deleted it.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	var opened, named unix.Stat_t
+	err = errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.Fstat(int(f.Fd()), &opened), unix.Lstat(dir, &named))
+	if err == nil && (opened.Dev != named.Dev || opened.Ino != named.Ino || int(opened.Uid) != os.Geteuid()) {
+		err = errors.New("another process deleted the folder, or it is another user's")
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// deleteAbandoned deletes the folders of this user's processes that were killed, with their sandboxes. An error only leaves them there.
+func (i *Init) deleteAbandoned(ctx context.Context) {
+	places := []string{os.TempDir()}
+	if os.Getenv("TMPDIR") == "" {
+		places = append(places, initLarge)
+	}
+	for _, place := range places {
+		list, _ := filepath.Glob(filepath.Join(place, initPattern+"*")) // it fails only for a bad pattern
+		for _, dir := range list[:min(len(list), maxAbandoned)] {
+			lock, err := lockFolder(dir)
+			if err != nil {
+				continue // in use, or another user's
+			}
+			if err := errors.Join(i.s.deleteTrial(ctx, dir), lock.Close()); err != nil {
+				i.s.opts.Log.Warn().Err(err).Str("folder", dir).Msg("failed to delete what an interrupted errand init has left")
+			}
+		}
+	}
+}
+
+// deleteTrial deletes the folder of a trial. Its sandboxes may still run.
+func (s *Server) deleteTrial(ctx context.Context, dir string) error {
+	trial := &Server{cfg: s.cfg, opts: s.opts}
+	trial.cfg.Data = dir
+	if _, err := os.Stat(trial.localDir()); errors.Is(err, fs.ErrNotExist) {
+		return local.RemoveAll(dir)
+	}
+	signer, err := keyfile.SSH(trial.clientKeyFile())
+	if err != nil {
+		return err
+	}
+	if err := trial.findBinDir(); err != nil {
+		return err
+	}
+	provider, err := trial.localProvider(signer, nil)
+	if err != nil {
+		return err
+	}
+	vms, err := provider.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, vm := range vms {
+		if err := provider.Delete(ctx, vm.Name, fleet.ReasonDone); err != nil {
+			return err
+		}
+	}
+	return local.RemoveAll(dir)
 }
 
 // Close deletes the temporary folder.
-func (i *Init) Close() error { return errors.Join(i.s.Close(), os.RemoveAll(i.dir)) }
+func (i *Init) Close() error { return errors.Join(i.s.Close(), os.RemoveAll(i.dir), i.lock.Close()) }
 
 // Proposer returns the proposer of settings.
 func (i *Init) Proposer() *initrepo.Proposer {

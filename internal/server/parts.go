@@ -32,16 +32,12 @@ import (
 
 // makeFleet creates the provider of VMs, the fleet, and the connections to VMs.
 func (s *Server) makeFleet(ctx context.Context) error {
-	signer, err := keyfile.SSH(filepath.Join(s.cfg.Data, "client_key"))
+	signer, err := keyfile.SSH(s.clientKeyFile())
 	if err != nil {
 		return err
 	}
-	if s.opts.BinDir == "" {
-		exe, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("find the program's folder: %w", err)
-		}
-		s.opts.BinDir = filepath.Dir(exe)
+	if err := s.findBinDir(); err != nil {
+		return err
 	}
 	cfg := fleet.Config{
 		Deployment: s.cfg.Deployment,
@@ -65,6 +61,22 @@ func (s *Server) makeFleet(ctx context.Context) error {
 	s.fleet = fleet.New(s.opts.Hooks.provider(s.provider), cfg)
 	s.control = runnerctl.New(s.fleet, s.opts.BinDir)
 	return s.makeTether(ctx)
+}
+
+// clientKeyFile returns the file of the key with which errand logs in to VMs.
+func (s *Server) clientKeyFile() string { return filepath.Join(s.cfg.Data, "client_key") }
+
+// findBinDir sets the folder of errand-runner if the options do not name it.
+func (s *Server) findBinDir() error {
+	if s.opts.BinDir != "" {
+		return nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the program's folder: %w", err)
+	}
+	s.opts.BinDir = filepath.Dir(exe)
+	return nil
 }
 
 // makeTether creates the server's end of the connections to VMs.

@@ -33,7 +33,7 @@ func (s *Server) localProvider(signer ssh.Signer, _ *fleet.Config) (fleet.Provid
 	}
 	l := s.cfg.Local
 	cfg := local.Config{
-		Dir:        filepath.Join(s.cfg.Data, "local"),
+		Dir:        s.localDir(),
 		Kind:       l.Kind,
 		Runner:     runner,
 		ClientKey:  signer.PublicKey(),
@@ -47,6 +47,9 @@ func (s *Server) localProvider(signer ssh.Signer, _ *fleet.Config) (fleet.Provid
 	}
 	return local.New(cfg)
 }
+
+// localDir returns the folder of sandboxes.
+func (s *Server) localDir() string { return filepath.Join(s.cfg.Data, "local") }
 
 // contactTimeout is how long a VM in the cloud stays up without a connection to errand, so that no agent continues if
 // errand is gone for good.

@@ -75,7 +75,7 @@ func (s *Server) baker() (*bake.Baker, error) {
 	if !ok {
 		return nil, ErrNoImages
 	}
-	signer, err := keyfile.SSH(filepath.Join(s.cfg.Data, "client_key"))
+	signer, err := keyfile.SSH(s.clientKeyFile())
 	if err != nil {
 		return nil, err
 	}

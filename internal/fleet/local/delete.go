@@ -65,7 +65,7 @@ func (p *Provider) remove(ctx context.Context, name string, why fleet.Reason) er
 	if sockets := filepath.Dir(rec.SSHSocket); sockets != dir {
 		_ = os.RemoveAll(sockets)
 	}
-	return removeAll(trash)
+	return RemoveAll(trash)
 }
 
 // stop returns when the sandbox's lock is free.
@@ -140,13 +140,13 @@ func (p *Provider) sweep() {
 		old := p.cfg.Now().Sub(info.ModTime()) > leftoverAge
 		young := strings.HasPrefix(e.Name(), newPrefix) || strings.HasPrefix(e.Name(), probePrefix)
 		if strings.HasPrefix(e.Name(), trashPrefix) || (young && old) {
-			_ = removeAll(filepath.Join(boxes, e.Name()))
+			_ = RemoveAll(filepath.Join(boxes, e.Name()))
 		}
 	}
 }
 
-// removeAll also removes read-only directories, such as Go's module cache.
-func removeAll(path string) error {
+// RemoveAll deletes a folder like os.RemoveAll, but also removes read-only directories, such as Go's module cache.
+func RemoveAll(path string) error {
 	if err := os.RemoveAll(path); err == nil {
 		return nil
 	}

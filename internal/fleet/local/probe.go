@@ -68,7 +68,7 @@ func (p *Provider) probe(ctx context.Context, kind string) error {
 	if err != nil {
 		return err
 	}
-	defer removeAll(dir)
+	defer RemoveAll(dir)
 	lock := flock.New(filepath.Join(dir, probeLock)) // as long as this process lives
 	if err := lock.Lock(); err != nil {
 		return fmt.Errorf("lock the probe: %w", err)
@@ -92,7 +92,7 @@ func (p *Provider) sweepProbes() error {
 		lock := flock.New(filepath.Join(dir, probeLock))
 		ours, err := lock.TryLock()
 		if err == nil && ours {
-			removeAll(dir)
+			RemoveAll(dir)
 		}
 		_ = lock.Close() // best effort, like the whole sweep
 	}
