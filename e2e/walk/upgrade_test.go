@@ -16,7 +16,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/rs/zerolog"
 
-	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -89,10 +88,7 @@ func TestTasksOfAnOlderVersionEnd(t *testing.T) {
 	rows := pastRows(t)
 	var sum ends
 	t.Run("world", func(t *testing.T) {
-		for n, saved := range worlds {
-			if heavytest.Raced && n%4 != 0 {
-				continue // the race detector makes it several times slower
-			}
+		for _, saved := range worlds {
 			t.Run(fmt.Sprint(saved.Repo), func(t *testing.T) {
 				t.Parallel()
 				saved.end(t, rows, &sum)

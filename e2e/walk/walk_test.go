@@ -21,7 +21,6 @@ import (
 // The number of walks and of parallel subtests, and the length of a walk.
 const (
 	sample = 100
-	races  = 24 // with the race detector, with which a walk takes several times as long
 	full   = 10_000
 	enough = full // walks within which everything must have occurred
 	shards = 4
@@ -123,10 +122,6 @@ func (c *tally) add(met map[string]int) {
 // TestWalks plays random walks and checks each against the promises.
 func TestWalks(t *testing.T) {
 	t.Parallel()
-	if heavytest.Raced {
-		walks(t, races)
-		return
-	}
 	walks(t, sample)
 }
 

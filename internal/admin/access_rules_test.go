@@ -1,6 +1,8 @@
 package admin_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -240,9 +242,15 @@ func TestInternalErrorsAreForOperators(t *testing.T) {
 			t.Fatalf("%s: changed %v, %v", e.Kind, changed, err)
 		}
 	}
+	for id, result := range map[string]string{"a": "failed: " + internal, "b": "The purge is not complete: " + internal} {
+		a := store.Action{ID: id, At: p.now(), By: "token", Task: key, Subject: "acme/shop#1", Command: "purge", Result: result}
+		if err := p.store.Audit.Add(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, person := range []string{"olga", "wes", "rita"} {
 		b := p.as(person)
-		for _, path := range []string{"/tasks/acme/shop/1", "/vms", "/vms.json"} {
+		for _, path := range []string{"/tasks/acme/shop/1", "/tasks/acme/shop/1/task.json", "/audit.json", "/vms", "/vms.json"} {
 			status, text := b.page(path)
 			details, general := strings.Contains(text, "10.4.3.21"), strings.Contains(text, "The operator can see the details.")
 			if isOperator := person == "olga"; status != http.StatusOK || details != isOperator || general == isOperator {
@@ -252,5 +260,25 @@ func TestInternalErrorsAreForOperators(t *testing.T) {
 	}
 	if m.jobs[0].LastError != internal {
 		t.Errorf("the stored error is %q now", m.jobs[0].LastError)
+	}
+}
+
+// TestErrorsOfCommandsAreForOperators: a command that fails says so to everybody who gave it, and only operators read the error.
+func TestErrorsOfCommandsAreForOperators(t *testing.T) {
+	t.Parallel()
+	const internal = "dial tcp 10.4.3.21:22: i/o timeout"
+	for name, failed := range map[string]error{"perhaps carried out": errors.New(internal), "unchanged": admin.UnchangedError{Err: errors.New(internal)}} {
+		p := newPeopled(t, func(c *admin.Config) {
+			c.Store = sample()
+			c.Act = func(context.Context, *state.Task, state.Person, state.Order, store.Action) (store.Action, error) {
+				return store.Action{}, failed
+			}
+		})
+		for person, isOperator := range map[string]bool{"olga": true, "wes": false} {
+			status, text := p.as(person).ask(http.MethodPost, "/tasks/acme/shop/1/actions/stop")
+			if details := strings.Contains(text, internal); status < http.StatusInternalServerError || details != isOperator || !strings.Contains(text, "carried out") {
+				t.Errorf("%s, %s: status %d: %s", name, person, status, text)
+			}
+		}
 	}
 }

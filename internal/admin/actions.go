@@ -141,13 +141,16 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, done store.Action
 	switch {
 	case err != nil && r.Context().Err() == nil:
 		p.cfg.Log.Warn().Err(err).Str("command", done.Command).Str("subject", done.Subject).Msg("failed to carry out a command")
+		why := ": " + err.Error() + ". "
+		if !login.ViewerOf(r).Operator() {
+			why = ". " + detailsForOperators + " "
+		}
 		var unchanged UnchangedError
 		if errors.As(err, &unchanged) {
-			p.problem(w, r, http.StatusBadGateway, fmt.Sprintf("The command was not carried out: %v. Try again.", err))
+			p.problem(w, r, http.StatusBadGateway, "The command was not carried out"+why+"Try again.")
 			return
 		}
-		p.problem(w, r, http.StatusInternalServerError, fmt.Sprintf("The command failed, but it may have been carried out: %v. "+
-			"Look at the pages or `errand audit` before you repeat it.", err))
+		p.problem(w, r, http.StatusInternalServerError, "The command failed, but it may have been carried out"+why+"Look at the pages or `errand audit` before you repeat it.")
 	case err != nil: // the client has disconnected
 	case login.WantsHTML(r):
 		http.Redirect(w, r, back, http.StatusSeeOther)
@@ -229,8 +232,8 @@ func (p *pages) readActions(ctx context.Context, v *taskView, viewer login.Viewe
 	return err
 }
 
-// actions returns the newest n actions for which keep returns true and that the viewer may see. The addresses of operators are for
-// operators only.
+// actions returns the newest n actions for which keep returns true and that the viewer may see. The addresses of operators and internal
+// errors are for operators only.
 func (p *pages) actions(ctx context.Context, viewer login.Viewer, n int, keep func(store.Action) bool) ([]store.Action, error) {
 	list, err := p.cfg.Audit.List(ctx, n, func(a store.Action) bool {
 		return keep(a) && (viewer.Operator() || !a.Task.IsZero() && viewer.MayRead(a.Task.Repo))
@@ -238,6 +241,11 @@ func (p *pages) actions(ctx context.Context, viewer login.Viewer, n int, keep fu
 	if !viewer.Operator() {
 		for i := range list {
 			list[i].From = ""
+			for _, prefix := range []string{failedPrefix, incompletePrefix} {
+				if strings.HasPrefix(list[i].Result, prefix) {
+					list[i].Result = prefix + detailsForOperators
+				}
+			}
 		}
 	}
 	return list, err
@@ -266,6 +274,12 @@ func (p *pages) audit(w http.ResponseWriter, r *http.Request) {
 	p.json(w, r, map[string]any{"actions": append([]store.Action{}, list...)})
 }
 
+// The results of actions that begin with one of these end with an internal error.
+const (
+	failedPrefix     = "failed: "
+	incompletePrefix = "The purge is not complete: "
+)
+
 // audited stores an action that was not stored with its effect in the audit log.
 func (p *pages) audited(ctx context.Context, a store.Action, err error) {
 	var refusal Refusal
@@ -275,7 +289,7 @@ func (p *pages) audited(ctx context.Context, a store.Action, err error) {
 	case errors.As(err, &refusal):
 		a.Refused, a.Result = true, refusal.Error()
 	case err != nil:
-		a.Refused, a.Result = true, "failed: "+err.Error()
+		a.Refused, a.Result = true, failedPrefix+err.Error()
 	}
 	if err := p.cfg.Audit.Add(context.WithoutCancel(ctx), a); err != nil {
 		p.cfg.Log.Error().Err(err).Str("command", a.Command).Msg("failed to write the audit log")

@@ -227,7 +227,7 @@ func (p *pages) purge(w http.ResponseWriter, r *http.Request) {
 		p.cfg.Log.Error().Err(err).Str("task", t.Key.String()).Msg("failed to purge a task")
 		text := "The task could not be purged: " + err.Error()
 		if !done.At.IsZero() { // the texts cannot be read any more, but are not gone
-			text = "The purge is not complete: " + err.Error()
+			text = incompletePrefix + err.Error()
 			a.Result, err = text, nil
 		}
 		p.audited(ctx, a, err)

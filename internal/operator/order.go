@@ -63,18 +63,21 @@ func accepted(a selfclient.Answer, err error) (selfclient.Answer, error) {
 		return a, err
 	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusBadRequest,
 		a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
+		if strings.HasPrefix(a.Text(), "<") { // a page, of something else than errand
+			return a, a.Unexpected()
+		}
 		return a, refusal(a.Text())
 	}
 	return a, a.Unexpected()
 }
 
 // each carries out an order for each subject, a task, an issue or a repository, in turn, and prints the text that do returns. A refusal is
-// printed as notDone, such as "not purged", and does not affect the others; any other error ends the loop.
+// printed as notDone, such as "not purged", and does not affect the others; any other error ends the loop and names the rest.
 func each(ctx context.Context, w cli.World, subjects []string, notDone string, do func(ctx context.Context, subject string) (string, error)) error {
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	refused := 0
-	for _, subject := range subjects {
+	for i, subject := range subjects {
 		text, err := do(ctx, subject)
 		var reason refusal
 		switch {
@@ -85,6 +88,9 @@ func each(ctx context.Context, w cli.World, subjects []string, notDone string, d
 			_, err = io.WriteString(w.Out, text)
 		case !errors.Is(err, selfclient.ErrNotRunning):
 			err = fmt.Errorf("%s: %w", subject, err)
+			if rest := subjects[i+1:]; len(rest) > 0 {
+				err = fmt.Errorf("%w\nNot tried: %s", err, strings.Join(rest, ", "))
+			}
 		}
 		if err != nil {
 			return err

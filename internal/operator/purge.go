@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -63,7 +64,7 @@ func purgeCommand(w cli.World) *cobra.Command {
 // purge purges one task and returns errand's answer.
 func purge(ctx context.Context, cfg config.Config, task string) ([]byte, error) {
 	a, err := post(ctx, purgeTimeout, cfg, pageOf(task, "actions/purge"), url.Values{})
-	if err != nil && a.Status == http.StatusInternalServerError {
+	if err != nil && a.Status == http.StatusInternalServerError && !errors.Is(err, selfclient.ErrNoAnswer) {
 		err = errors.New(logview.OneLine(a.Text())) // all of it: what is left, and what to do
 	}
 	return a.Body, err

@@ -126,7 +126,12 @@ func (p *people) makeRoom(person int64) {
 	}
 	oldest(func(s *personSession) bool { return s.id == person }, maxOfPerson)
 	oldest(func(*personSession) bool { return true }, maxPeople)
-	present := map[int64]bool{person: true}
+	p.forget(person)
+}
+
+// forget forgets what people without a session may see, except one person.
+func (p *people) forget(except int64) {
+	present := map[int64]bool{except: true}
 	for _, s := range p.sessions {
 		present[s.id] = true
 	}
@@ -160,6 +165,7 @@ func (p *people) end(cookie string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.sessions, sha256.Sum256([]byte(cookie)))
+	p.forget(0)
 }
 
 // endAll ends all sessions, and sign-ins under way, and returns the number of sessions.
