@@ -8,21 +8,29 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/setup/setuptest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simgithub/web"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
@@ -36,9 +44,27 @@ type clinic struct {
 	dir    string
 	bin    string
 	config map[string]string // lines of the configuration by their keys
+
+	programs string        // folder of errand
+	models   string        // address of the provider of models
+	original simgithub.App // with all permissions and events
+	endpoint string        // address of the cloud
+
+	cloud    *simhetzner.Sim                       // nil unless VMs come from it
+	modelKey atomic.Pointer[string]                // which the provider of models accepts
+	proxied  atomic.Pointer[httputil.ReverseProxy] // to errand; nil while it does not run
+	broken   atomic.Int32                          // what the reverse proxy answers instead of errand; 0: nothing is wrong with it
+	proxy    string                                // address of the reverse proxy
+	stop     func()                                // stops errand; nil while it does not run
+	log      setuptest.Screen                      // of errand
+	mustRun  bool                                  // that errand does not run is the fault
+	held     io.Closer                             // the store of an errand that does not answer
 }
 
 const hookURL = "https://errand.example.org/api/github/hook"
+
+// nowhere is an address at which nothing listens, for an errand that does not run.
+const nowhere = "127.0.0.1:1"
 
 // anotherKey returns a private key that belongs to no App.
 func anotherKey(t *testing.T) string {
@@ -53,7 +79,7 @@ func anotherKey(t *testing.T) string {
 // newClinic returns an installation that works. bin holds errand-runner.
 func newClinic(t *testing.T, bin string) *clinic {
 	t.Helper()
-	c := &clinic{t: t, dir: t.TempDir(), bin: filepath.Dir(bin)}
+	c := &clinic{t: t, dir: t.TempDir(), bin: filepath.Dir(bin), programs: filepath.Dir(bin)}
 	var err error
 	if c.github, err = simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: rsatest.Key(), Pages: web.Handler, Record: t.TempDir()}); err != nil {
 		t.Fatal(err)
@@ -71,20 +97,23 @@ func newClinic(t *testing.T, bin string) *clinic {
 		t.Fatal(err)
 	}
 	c.github.SetWebhook(hookURL, "")
+	accepted := "model-key-for-tests"
+	c.modelKey.Store(&accepted)
 	models := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Api-Key") != "model-key-for-tests" {
+		if r.Header.Get("X-Api-Key") != *c.modelKey.Load() {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	}))
 	t.Cleanup(models.Close)
 	app := c.github.App()
+	c.original, c.models = app, models.URL
 	c.write("bin/claude", "#!/bin/sh\necho 2.1.0 \"(Claude Code)\"\n", 0o755)
 	c.write("app.pem", string(app.PEM), 0o600)
 	c.write("hook", "hook-secret-for-tests", 0o600)
 	c.write("admin", "admin-token-for-tests", 0o600)
 	c.write("model", "model-key-for-tests", 0o600)
 	c.config = map[string]string{
-		"listen": "127.0.0.1:1", "data": c.path("data"), "public_url": "https://errand.example.org",
+		"listen": nowhere, "data": c.path("data"), "public_url": "https://errand.example.org",
 		"github":  fmt.Sprintf("{app_id: %d, private_key: 'file:%s', webhook_secret: 'file:%s', url: '%s'}", app.ID, c.path("app.pem"), c.path("hook"), address),
 		"trigger": "{assignee: worker}", "admin": fmt.Sprintf("{token: 'file:%s'}", c.path("admin")),
 		"models": fmt.Sprintf("{anthropic: {url: '%s', key: 'file:%s'}}", models.URL, c.path("model")),
@@ -116,16 +145,37 @@ func (c *clinic) seed(name string) {
 	}
 }
 
-// hook does something that sends a webhook, by default that the installation is unsuspended. The webhook is answered with a
-// status, or with none if that is 0.
-func (c *clinic) hook(status int, do ...func()) {
+// noAnswer makes the reverse proxy close connections.
+const noAnswer = 1
+
+// behindProxy puts a reverse proxy in front of errand, to which GitHub sends webhooks, and has one delivered before errand stops.
+func (c *clinic) behindProxy() {
 	c.t.Helper()
-	hooks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-	defer hooks.Close()
-	if status == 0 {
-		hooks.Close()
-	}
-	c.github.SetWebhook(hooks.URL, "")
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, errand := int(c.broken.Load()), c.proxied.Load()
+		switch {
+		case status == noAnswer:
+			panic(http.ErrAbortHandler)
+		case status != 0:
+			w.WriteHeader(status)
+		case errand == nil:
+			w.WriteHeader(http.StatusBadGateway)
+		default:
+			errand.ServeHTTP(w, r)
+		}
+	}))
+	c.t.Cleanup(proxy.Close)
+	c.proxy = proxy.URL
+	c.config["public_url"] = c.proxy
+	c.github.SetWebhook(c.proxy+handlers.HookPath, "")
+	c.webhook(http.StatusOK)
+}
+
+// webhook does something that sends a webhook, by default that the installation is unsuspended, while the reverse proxy answers with a status.
+// With 0 it is errand's answer.
+func (c *clinic) webhook(status int32, do ...func()) {
+	c.t.Helper()
+	before := c.broken.Swap(status)
 	if len(do) == 0 {
 		c.github.Suspend("acme", false)
 	}
@@ -135,7 +185,7 @@ func (c *clinic) hook(status int, do ...func()) {
 	if err := c.github.WaitHooks(c.t.Context()); err != nil {
 		c.t.Fatal(err)
 	}
-	c.github.SetWebhook(hookURL, "")
+	c.broken.Store(before)
 }
 
 // reads makes errand read webhooks from GitHub's log, and GitHub send them to an address.
@@ -159,10 +209,12 @@ func (c *clinic) fault(f simgithub.Fault) {
 func (c *clinic) file() string {
 	c.t.Helper()
 	var b strings.Builder
-	for key, value := range c.config {
-		fmt.Fprintf(&b, "%s: %s\n", key, value)
+	for _, key := range slices.Sorted(maps.Keys(c.config)) {
+		fmt.Fprintf(&b, "%s: %s\n", key, c.config[key])
 	}
-	c.write("config.yml", b.String(), 0o600)
+	if old, err := os.ReadFile(c.path("config.yml")); err != nil || string(old) != b.String() { // otherwise nobody changed it
+		c.write("config.yml", b.String(), 0o600)
+	}
 	return c.path("config.yml")
 }
 
@@ -173,7 +225,7 @@ func (c *clinic) doctor(args ...string) (code int, r doctor.Report) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Findings) == 0 {
 		c.t.Fatalf("code %d, output %q, errors %q: %v", code, out, errs, err)
 	}
-	for _, secret := range []string{"hook-secret-for-tests", "admin-token-for-tests", "model-key-for-tests", "RSA PRIVATE KEY"} {
+	for _, secret := range []string{"hook-secret-for-tests", "admin-token-for-tests", "model-key-for-tests", "the-token-of-a-project", "RSA PRIVATE KEY"} {
 		if strings.Contains(out+errs, secret) {
 			c.t.Errorf("prints a secret:\n%s%s", out, errs)
 		}
@@ -184,7 +236,14 @@ func (c *clinic) doctor(args ...string) (code int, r doctor.Report) {
 // serve runs errand with the clinic's configuration until the test ends, or stop is called.
 func (c *clinic) serve() (stop func()) {
 	c.t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	listen := c.config["listen"]
+	if listen == nowhere {
+		listen = "127.0.0.1:0"
+	}
+	if c.stop != nil {
+		c.stop()
+	}
+	ln, err := net.Listen("tcp", listen)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -193,7 +252,7 @@ func (c *clinic) serve() (stop func()) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s, err := server.New(c.t.Context(), cfg, server.Options{Log: zerolog.Nop(), Version: "v1", BinDir: c.bin, Listener: ln})
+	s, err := server.New(c.t.Context(), cfg, server.Options{Log: zerolog.New(&c.log), Version: "v1", BinDir: c.bin, Listener: ln})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -204,20 +263,25 @@ func (c *clinic) serve() (stop func()) {
 		cancel()
 		<-done
 		_ = s.Close()
+		c.proxied.Store(nil)
 	})
 	c.t.Cleanup(stop)
+	c.proxied.Store(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: ln.Addr().String()}))
+	c.stop = stop
 	return stop
 }
 
 // hetzner makes VMs come from a simulator that accepts one token.
 func (c *clinic) hetzner(token string) {
 	c.t.Helper()
-	sim := simhetzner.New(simhetzner.Config{Token: "the-token-of-a-project", Took: simhetzner.Scaled(1000)})
+	sim := simhetzner.New(simhetzner.Config{Token: "the-token-of-a-project", ReadOnlyToken: "a-token-that-reads", Took: simhetzner.Scaled(1000)})
+	c.cloud = sim
 	c.t.Cleanup(sim.Close)
 	address, err := sim.Start("127.0.0.1:0")
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.endpoint = address
 	c.write("hcloud", token, 0o600)
 	c.config["provider"], c.config["hetzner"] = "hetzner", fmt.Sprintf("{token: 'file:%s', endpoint: '%s', ssh_from: [192.0.2.1/32], setup: 'true'}", c.path("hcloud"), address)
 	c.bin = c.t.TempDir()

@@ -6,8 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -16,6 +23,7 @@ import (
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/server"
 )
@@ -53,7 +61,7 @@ func doctorCommand(w cli.World) *cobra.Command {
 	}
 	cli.ConfigFlag(c, &e.path)
 	c.Flags().BoolVar(&e.asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&e.fixModes, "fix", false, "revoke other users' access to the data folder and to secret files that errand's user owns, then check")
+	c.Flags().BoolVar(&e.fixModes, "fix", false, "correct the modes of the data folder and of secret files that errand's user owns, then check")
 	return c
 }
 
@@ -71,6 +79,7 @@ func (e examination) run(ctx context.Context, w cli.World) error {
 	if errors.Is(ctx.Err(), context.Canceled) { // by Ctrl-C: what was not finished is no problem
 		return errors.New("interrupted before all checks were finished")
 	}
+	e.nameConfig(&report)
 	report.Clean()
 	if e.asJSON {
 		encoder := json.NewEncoder(w.Out)
@@ -85,17 +94,38 @@ func (e examination) run(ctx context.Context, w cli.World) error {
 	return err
 }
 
+// ownCommand is a command of errand's in a text, up to its name.
+var ownCommand = regexp.MustCompile("`((?:[^`]* )?errand (?:backup|cancel|doctor|reap|restore|resume)\\b)([^`]*)`")
+
+// nameConfig adds the configuration to the commands of errand's that the report advises, so that they can be copied.
+func (e examination) nameConfig(r *doctor.Report) {
+	if e.path == cli.DefaultConfig {
+		return
+	}
+	for i := range r.Findings {
+		for _, text := range []*string{&r.Findings[i].Found, &r.Findings[i].Fix} {
+			*text = ownCommand.ReplaceAllStringFunc(*text, func(command string) string {
+				part := ownCommand.FindStringSubmatch(command)
+				if strings.Contains(part[2], " -c ") {
+					return command
+				}
+				return "`" + part[1] + " -c " + remote.Quote(e.path) + part[2] + "`"
+			})
+		}
+	}
+}
+
 // report makes the checks, in the running errand if there is one. Invalid is why the configuration could not be loaded.
 func (e examination) report(ctx context.Context, w cli.World, cfg config.Config, invalid error) (doctor.Report, error) {
 	r := doctor.Report{Version: builtFrom().version}
 	if err := invalid; err != nil {
 		r.Findings = []doctor.Finding{{
-			Check: "config", Status: doctor.Failed, Found: err.Error(), Meaning: "errand does not start, so nothing else was checked.",
+			Check: "config", Status: doctor.Failed, Found: err.Error(), Meaning: "errand does not start with it, so nothing else was checked.",
 			Fix: "Correct the lines above in " + e.path + ", or name another file with -c.",
 		}}
 		if errors.Is(err, fs.ErrPermission) {
 			r.Findings[0].Meaning = "This user may not read " + e.path + ", so nothing was checked."
-			r.Findings[0].Fix = "Run this as the user that runs errand: `sudo -u errand errand doctor -c " + e.path + "`."
+			r.Findings[0].Fix = "Run this as the user that runs errand: `sudo -u errand errand doctor -c " + remote.Quote(e.path) + "`."
 		}
 		return r, nil
 	}
@@ -104,9 +134,15 @@ func (e examination) report(ctx context.Context, w cli.World, cfg config.Config,
 	case ctx.Err() != nil:
 		return r, ctx.Err()
 	case err == nil:
+		e.addChanged(&served, cfg)
 		return served, nil
 	case errors.Is(err, selfclient.ErrNotRunning):
-		return e.stopped(ctx, w, cfg)
+		r, err := e.stopped(ctx, w, cfg)
+		if f := notRunning(cfg); !slices.ContainsFunc(r.Findings, isInUse) {
+			r.Findings = append([]doctor.Finding{f}, r.Findings...)
+			doctor.Sort(r.Findings)
+		}
+		return r, err
 	}
 	if host := cfg.TLSHost(); host != "" && cfg.Admin.Listen == "" && errors.Is(err, selfclient.ErrNoAnswer) {
 		r, stopped := e.stopped(ctx, w, cfg)
@@ -125,6 +161,62 @@ func (e examination) report(ctx context.Context, w cli.World, cfg config.Config,
 	r, err = e.stopped(ctx, w, cfg)
 	r.Findings = append([]doctor.Finding{found}, r.Findings...)
 	return r, err
+}
+
+// isInUse reports that an errand process has the store open, although nothing answers at its address.
+func isInUse(f doctor.Finding) bool { return f.Check == "host.store" && f.Status == doctor.Failed }
+
+// notRunning returns that errand does not run, and whether it could listen at its address.
+func notRunning(cfg config.Config) doctor.Finding {
+	f := doctor.Finding{
+		Check: "serve", Status: doctor.Warning, Found: "errand does not run.", Meaning: "Nothing happens on GitHub until it runs.", Fix: "Start it: `systemctl start errand`.",
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Data, "errand.db")); errors.Is(err, fs.ErrNotExist) {
+		f.Status, f.Found = doctor.Note, "errand has not run yet."
+	}
+	for key, address := range map[string]string{"listen": cfg.Listen, "admin.listen": cfg.Admin.Listen} {
+		ln, err := net.Listen("tcp", address)
+		if err == nil {
+			_ = ln.Close()
+		}
+		if errors.Is(err, syscall.EADDRNOTAVAIL) && address != "" {
+			f.Status, f.Found, f.Meaning = doctor.Failed, fmt.Sprintf("errand cannot listen at %s: %v", address, err), "errand does not start."
+			f.Fix = "Set " + key + " to an address that this host has (`ip address` lists them) or to 127.0.0.1:8080, and start errand."
+		}
+	}
+	return f
+}
+
+// addChanged adds to the report of the running errand that files were changed since it started: it uses what they contained then. The rest of
+// the report may be about that, so this comes first.
+func (e examination) addChanged(r *doctor.Report, cfg config.Config) {
+	if r.Started.IsZero() {
+		return // another version of errand
+	}
+	files := map[string]string{"": e.path}
+	for key, path := range cfg.SecretFiles() {
+		if !strings.HasSuffix(key, ".login") { // which errand itself renews
+			files[key] = path
+		}
+	}
+	var changed []string
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		if info, err := os.Stat(files[key]); err == nil && info.Mode().IsRegular() && info.ModTime().After(r.Started) {
+			changed = append(changed, files[key])
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	f := doctor.Finding{
+		Check: "config", Status: doctor.Warning, Found: fmt.Sprintf("Changed since errand started: %s.", strings.Join(changed, ", ")),
+		Meaning: "errand still uses the earlier content, and so did these checks.", Fix: "Restart errand: `systemctl restart errand`.",
+	}
+	if r.Count(doctor.Failed) > 0 {
+		f.Status = doctor.Failed
+	}
+	r.Findings = append([]doctor.Finding{f}, r.Findings...)
+	doctor.Sort(r.Findings)
 }
 
 // errNotOnFolder means that no errand runs on the data folder.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/durable"
+	"github.com/errand-bot/errand/internal/remote"
 )
 
 // A Schedule makes a backup into a folder regularly, and deletes older ones.
@@ -49,16 +50,16 @@ func (s *Schedule) Check() error {
 	info, err := os.Stat(s.Folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist; create it for errand's user: `install -d -m 0700 %s`", s.Folder, s.Folder)
+		return fmt.Errorf("%s does not exist; create it for errand's user: `install -d -m 0700 %s`", s.Folder, remote.Quote(s.Folder))
 	case err != nil:
 		return fmt.Errorf("look at the folder for backups: %w", err)
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a folder", s.Folder)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s can be used by other users, and backups contain errand's keys: `chmod 0700 %s`", s.Folder, s.Folder)
+		return fmt.Errorf("%s can be used by other users, and backups contain errand's keys: `chmod 0700 %s`", s.Folder, remote.Quote(s.Folder))
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, and not to errand's: `chown %d %s`", s.Folder, st.Uid, os.Geteuid(), s.Folder)
+		return fmt.Errorf("%s belongs to user %d, and not to errand's: `sudo chown %d %s`", s.Folder, st.Uid, os.Geteuid(), remote.Quote(s.Folder))
 	}
 	if err := unix.Access(s.Folder, unix.W_OK); err != nil {
 		return fmt.Errorf("errand cannot write into %s: %w; mount its file system writable, or list it in ReadWritePaths of the systemd unit", s.Folder, err)

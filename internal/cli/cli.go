@@ -89,9 +89,12 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// DefaultConfig is the configuration file if -c names none.
+const DefaultConfig = "config.yml"
+
 // ConfigFlag adds -c to a command.
 func ConfigFlag(c *cobra.Command, path *string) {
-	c.Flags().StringVarP(path, "config", "c", "config.yml", "configuration file")
+	c.Flags().StringVarP(path, "config", "c", DefaultConfig, "configuration file")
 }
 
 // TaskName matches a task, as OWNER/REPO#N.

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/errand-bot/errand/internal/remote"
 )
 
 // Secret is a value that must not be written in the file: `env:NAME`, `file:/path`, or, with a simulated GitHub on this
@@ -92,7 +95,12 @@ func (s *Secret) resolve(env func(string) (string, bool), standIns bool) error {
 		value = v
 	case ok && kind == "file":
 		var err error
-		if value, err = readSecret(rest); err != nil {
+		value, err = readSecret(rest)
+		if errors.Is(err, fs.ErrPermission) {
+			id := os.Geteuid()
+			return fmt.Errorf("%w; let user %d, who runs this, read it: `sudo chown %[2]d %[3]s && sudo chmod 0600 %[3]s`", err, id, remote.Quote(rest))
+		}
+		if err != nil {
 			return fmt.Errorf("%w; write the path of a file that errand can read", err)
 		}
 	case ok && kind == "value" && standIns:

@@ -68,10 +68,22 @@ func (c *githubCheck) deliveries(ctx context.Context) {
 		c.add(Finding{Check: check, Status: OK, Found: fmt.Sprintf("The latest webhook arrived at %s; %d of the last %d failed.", at, failed, recent)})
 		return
 	}
-	c.add(Finding{
+	f := Finding{
 		Check: check, Status: Failed, Found: fmt.Sprintf("GitHub could not deliver the latest webhook (%s, %s): %s; %d of the last %d failed.", last.Event, at, outcome(last), failed, recent),
 		Meaning: "errand fetches such webhooks in its sweeps, minutes later.", Fix: c.fixDelivery(last.StatusCode),
-	})
+	}
+	if c.Stopped && isUnreached(last.StatusCode) {
+		f.Found = "errand does not run. " + f.Found
+		f.Meaning = "errand does nothing. When it starts, it fetches the webhooks of the last three days that it missed."
+		f.Fix = "Start errand: `systemctl start errand`."
+	}
+	f.Fix += fmt.Sprintf(" Then open %s/advanced, redeliver that webhook, and run this again.", c.app.SettingsURL)
+	c.add(f)
+}
+
+// isUnreached reports whether a webhook was answered by nobody, or by a proxy that did not reach errand.
+func isUnreached(status int) bool {
+	return status == 0 || status == http.StatusBadGateway || status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout
 }
 
 func outcome(d forge.Delivery) string {
@@ -91,7 +103,7 @@ func (c *githubCheck) fixDelivery(status int) string {
 	case 0:
 		return fmt.Sprintf("Make %s reachable from the internet: check DNS, the firewall and the TLS certificate with `curl -v` from another network, which has to print 405.", address)
 	case http.StatusBadRequest:
-		return "Enter the secret of github.webhook_secret as the webhook's secret at " + c.app.SettingsURL + "; the answer at " + c.app.SettingsURL + "/advanced tells whether the signature is wrong."
+		return "Enter the secret of github.webhook_secret as the webhook's secret at " + c.app.SettingsURL + ", and save."
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return "Let the reverse proxy forward " + handlers.HookPath + " without a login of its own."
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusMovedPermanently, http.StatusFound, http.StatusPermanentRedirect:
@@ -99,7 +111,7 @@ func (c *githubCheck) fixDelivery(status int) string {
 	case http.StatusRequestEntityTooLarge:
 		return "Let the reverse proxy accept bodies of 25 MB (nginx: `client_max_body_size 25m`)."
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return "Start errand, and let the reverse proxy forward to its listen address."
+		return "Let the reverse proxy forward to errand's listen address, where errand runs."
 	case http.StatusInternalServerError:
 		return "Free space on the disk of data: errand could not store the webhook. Its log has the details."
 	}

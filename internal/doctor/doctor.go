@@ -56,7 +56,9 @@ type Check func(context.Context) []Finding
 type Report struct {
 	Version string `json:"version"`
 	// Serving reports whether a running errand made the checks.
-	Serving  bool      `json:"serving"`
+	Serving bool `json:"serving"`
+	// Started is when the running errand started.
+	Started  time.Time `json:"started,omitzero"`
 	Findings []Finding `json:"findings"` // the most urgent first
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -93,6 +94,19 @@ func TestVMs(t *testing.T) {
 			v.Describe, v.InContainer = notIsolated, true
 		}, "vms.provider", doctor.Failed, "This container cannot isolate agents."},
 		"no SSH": {func(v *doctor.VMs) { v.SSHProbe = closed.Addr().String() }, "vms.ssh", doctor.Warning, "could not be reached"},
+		"a refused order": {func(v *doctor.VMs) {
+			v.LastRefusal = refused(fmt.Errorf("%w: server limit", fleet.ErrQuota))
+		}, "vms.refusal", doctor.Warning, "(cx33/fsn1, 2026-11-21 12:00 UTC): account limit reached: server limit"},
+		"no refused order": {func(v *doctor.VMs) { v.LastRefusal = refused(nil) }, "vms.refusal", doctor.OK, "refused no order"},
+		"a refused token": {func(v *doctor.VMs) {
+			v.TokenProblem = func(context.Context) (string, error) { return "Hetzner refuses it.", nil }
+		}, "vms.token", doctor.Failed, "Hetzner refuses it."},
+		"the API is down": {func(v *doctor.VMs) {
+			v.TokenProblem = func(context.Context) (string, error) { return "", errors.New("no such host") }
+		}, "vms.token", doctor.Failed, "no such host"},
+		"too many requests": {func(v *doctor.VMs) {
+			v.TokenProblem = func(context.Context) (string, error) { return "", fleet.ErrLimited }
+		}, "vms.token", doctor.Skipped, "rate limit"},
 		"image unread": {func(v *doctor.VMs) {
 			v.ImageProblem = func(context.Context) (string, error) { return "", errors.New("503") }
 		}, "vms.image", doctor.Skipped, "503"},
@@ -106,6 +120,36 @@ func TestVMs(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// refused returns the latest order that was refused, for a reason.
+func refused(why error) func() fleet.OrderRefusal {
+	return func() fleet.OrderRefusal {
+		return fleet.OrderRefusal{At: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), Candidate: fleet.Candidate{Type: "cx33", Location: "fsn1"}, Err: why}
+	}
+}
+
+// TestRefusalHasAFix: the advice depends on the reason, and an alarm about the same limit is not shown twice.
+func TestRefusalHasAFix(t *testing.T) {
+	t.Parallel()
+	for want, why := range map[string]error{
+		"Request a higher limit": fleet.ErrQuota, "hetzner.candidates": &fleet.NoCapacityError{Reason: "none left"}, "Create a token": fleet.ErrUnauthorized,
+		"Correct the settings of hetzner": fleet.ErrInvalid,
+	} {
+		got := doctor.Run(t.Context(), doctor.VMCheck(doctor.VMs{
+			Describe: func(context.Context) (fleet.Description, error) {
+				return fleet.Description{Isolation: fleet.IsolationFull}, nil
+			},
+			LastRefusal: refused(why), InUse: func(context.Context) (int, error) { return 0, nil }, Limit: 1, Now: time.Now,
+			Alarms: func() []fleet.Alarm {
+				return []fleet.Alarm{{Kind: fleet.AlarmAccount, Explanation: "the limit is reached"}}
+			},
+		}))
+		text := fmt.Sprintf("%+v", got)
+		if !strings.Contains(text, want) || strings.Contains(text, "the limit is reached") == errors.Is(why, fleet.ErrQuota) {
+			t.Errorf("%v: got %s", why, text)
+		}
 	}
 }
 

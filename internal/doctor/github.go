@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,7 +42,9 @@ type GitHubConfig struct {
 	Events []string
 	// ReadsWebhooks is set if errand reads webhooks from GitHub's log, and GitHub cannot send them.
 	ReadsWebhooks bool
-	SignIn        SignIn
+	// Stopped is set if errand does not run, so that it cannot receive webhooks.
+	Stopped bool
+	SignIn  SignIn
 	// Version is errand's own. It is compared with the latest release if ReleasesThere is set: errand's releases are on github.com.
 	Version       string
 	ReleasesThere bool
@@ -90,11 +93,7 @@ func (c *githubCheck) unreadable(check string, err error) {
 func (c *githubCheck) clock(ctx context.Context) bool {
 	skew, err := c.api.ClockSkew(ctx)
 	if err != nil {
-		c.add(Finding{
-			Check: "github.reachable", Status: Failed, Found: fmt.Sprintf("GitHub could not be reached: %v", err),
-			Meaning: "errand cannot read issues or comment.",
-			Fix:     fmt.Sprintf("Run `curl -v %s/rate_limit` on this host, and check github.url, DNS, the firewall and HTTPS_PROXY.", strings.TrimSuffix(c.API, "/")),
-		})
+		c.unreached(err)
 		return false
 	}
 	c.add(Finding{Check: "github.reachable", Status: OK, Found: c.API + " answers."})
@@ -112,6 +111,27 @@ func (c *githubCheck) clock(ctx context.Context) bool {
 	}
 	c.add(f)
 	return true
+}
+
+// unreached adds that GitHub could not be reached. Certificates that are not valid now are often due to this host's clock.
+func (c *githubCheck) unreached(err error) {
+	curl := fmt.Sprintf("`curl -v %s/rate_limit`", strings.TrimSuffix(c.API, "/"))
+	f := Finding{
+		Check: "github.reachable", Status: Failed, Found: fmt.Sprintf("GitHub could not be reached: %v", err), Meaning: "errand cannot read issues or comment.",
+		Fix: "Run " + curl + " on this host, and check github.url, DNS, the firewall and HTTPS_PROXY.",
+	}
+	var invalid x509.CertificateInvalidError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		f.Found = fmt.Sprintf("According to this host's clock (%s), GitHub's certificate is not valid: %v", c.Now().UTC().Format("2006-01-02 15:04 MST"), err)
+		f.Fix = "If the clock is wrong, synchronize it: `timedatectl set-ntp true`. Otherwise GitHub's certificate has to be renewed."
+	case errors.As(err, &unknown):
+		f.Found = fmt.Sprintf("This host does not trust GitHub's certificate: %v", err)
+		f.Fix = "Install the certificate of its authority on this host (Debian: copy it to /usr/local/share/ca-certificates/NAME.crt and run `update-ca-certificates`), and restart errand. " +
+			"If it is not your GitHub's, a proxy intercepts HTTPS: " + curl + " shows whose it is."
+	}
+	c.add(f)
 }
 
 func (c *githubCheck) credentials(ctx context.Context) bool {

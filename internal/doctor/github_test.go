@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,9 +26,10 @@ type hub struct {
 	repos      int
 	deliveries []forge.Delivery
 	calls      int
+	skew       error
 }
 
-func (h *hub) ClockSkew(context.Context) (time.Duration, error) { return 0, nil }
+func (h *hub) ClockSkew(context.Context) (time.Duration, error) { return 0, h.skew }
 func (h *hub) ReadApp(context.Context) (forge.App, error)       { return h.app, h.readApp }
 func (h *hub) Webhook(context.Context) (forge.WebhookSettings, error) {
 	return forge.WebhookSettings{URL: "https://errand.example.org" + handlers.HookPath}, nil
@@ -94,6 +96,22 @@ func TestAppCannotBeRead(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// TestGitHubIsNotReached: the advice tells a wrong clock, an unknown authority and everything else apart, and nothing else is asked.
+func TestGitHubIsNotReached(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"timedatectl set-ntp true": x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired},
+		"update-ca-certificates":   x509.UnknownAuthorityError{},
+		"check github.url":         errors.New("no such host"),
+	} {
+		h := &hub{skew: fmt.Errorf("read GitHub's clock: %w", err), readApp: errors.New("not to be asked")}
+		got := doctor.Run(t.Context(), h.check(time.Now()))
+		if len(got) != 1 || got[0].Check != "github.reachable" || got[0].Status != doctor.Failed || !strings.Contains(got[0].Fix, want) {
+			t.Errorf("%v: got %+v", err, got)
+		}
 	}
 }
 

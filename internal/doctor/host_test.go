@@ -22,7 +22,7 @@ func TestStoreProblems(t *testing.T) {
 		fix    string
 	}{
 		"intact":      {nil, doctor.OK, ""},
-		"damage":      {errors.New("page 5: unreachable unfreed"), doctor.Failed, "restore a backup"},
+		"damage":      {errors.New("page 5: unreachable unfreed"), doctor.Failed, "errand restore --force FILE"},
 		"out of time": {context.DeadlineExceeded, doctor.Skipped, ""},
 		"other user":  {&fs.PathError{Op: "open", Path: "errand.db", Err: fs.ErrPermission}, doctor.Failed, "as the user that runs errand"},
 		"in use":      {doctor.ErrInUse, doctor.Failed, "restart errand"},

@@ -26,6 +26,15 @@ func writable(dir string) error {
 	return nil
 }
 
+// accessible reports whether this user can read and write a file, or everything about a folder.
+func accessible(path string, dir bool) bool {
+	mode := uint32(unix.R_OK | unix.W_OK)
+	if dir {
+		mode |= unix.X_OK
+	}
+	return unix.Faccessat(unix.AT_FDCWD, path, mode, unix.AT_EACCESS) == nil
+}
+
 // owner returns the user to whom a file belongs, and the number of its names.
 func owner(info fs.FileInfo) (uid int, links uint64) {
 	st, ok := info.Sys().(*syscall.Stat_t)

@@ -19,8 +19,13 @@ type VMs struct {
 	Describe func(context.Context) (fleet.Description, error)
 	// Alarms returns the problems at the provider that the running errand knows; nil if none runs.
 	Alarms func() []fleet.Alarm
-	// InUse returns the number of VMs; nil if errand does not run.
+	// InUse returns the number of VMs; nil if they can only be counted by a running errand.
 	InUse func(context.Context) (int, error)
+	// LastRefusal returns the latest order that the provider refused; nil if errand does not run, or its VMs cost nothing.
+	LastRefusal func() fleet.OrderRefusal
+	// TokenProblem returns a sentence about the credential if the provider refuses it; nil for sandboxes.
+	TokenProblem func(context.Context) (string, error)
+	API          string // the address of the provider's API
 	// ImageProblem returns a sentence about the image of VMs if it cannot be used; nil for sandboxes.
 	ImageProblem func(context.Context) (string, error)
 	// SSHProbe is a host whose SSH port errand must be able to reach if it can reach VMs; empty: not checked.
@@ -28,6 +33,7 @@ type VMs struct {
 	Limit    int // limits.vms
 	// MayBeUnsandboxed reports that agents may run without isolation.
 	MayBeUnsandboxed bool
+	ChosenPlain      bool // local.kind is plain
 	InContainer      bool // errand is the program of a container
 	Now              func() time.Time
 }
@@ -35,14 +41,70 @@ type VMs struct {
 // VMCheck checks the VM provider: its credentials, isolation, the server types and prices, and the VMs in use.
 func VMCheck(v VMs) Check {
 	return func(ctx context.Context) []Finding {
-		list := v.provider(ctx)
+		list, usable := v.token(ctx)
+		if !usable {
+			return list // everything else depends on it
+		}
+		list = append(list, v.provider(ctx)...)
 		list = append(list, v.image(ctx)...)
 		list = append(list, v.ssh(ctx)...)
+		list = append(list, v.refusal()...)
 		if v.InUse == nil {
 			return append(list, Finding{Check: "vms.count", Status: Skipped, Found: "errand does not run, so its VMs were not counted."})
 		}
 		return append(list, v.count(ctx)...)
 	}
+}
+
+const newToken = "Create a token with read and write permission in the project's security settings at Hetzner, put it in the file of hetzner.token, and restart errand."
+
+// token checks whether the provider can be reached and accepts the credential.
+func (v VMs) token(ctx context.Context) (list []Finding, usable bool) {
+	const check = "vms.token"
+	if v.TokenProblem == nil {
+		return nil, true
+	}
+	problem, err := v.TokenProblem(ctx)
+	switch {
+	case errors.Is(err, fleet.ErrLimited):
+		return []Finding{{
+			Check: check, Status: Skipped, Found: fmt.Sprintf("The provider's rate limit is reached: %v", err),
+			Fix: "Run this again in some minutes. If it stays, look for another program that uses the project.",
+		}}, false
+	case err != nil:
+		return []Finding{{
+			Check: check, Status: Failed, Found: fmt.Sprintf("The provider %s could not be used: %v", v.API, err), Meaning: "VMs can be neither created nor deleted.",
+			Fix: fmt.Sprintf("Run `curl -v %s/ssh_keys` on this host, which has to print 401; check hetzner.endpoint, DNS, the firewall, HTTPS_PROXY and status.hetzner.com.", v.API),
+		}}, false
+	case problem != "":
+		return []Finding{{Check: check, Status: Failed, Found: problem, Meaning: "No VM can be created, so no agent starts.", Fix: newToken}}, false
+	}
+	return []Finding{{Check: check, Status: OK, Found: "The provider accepts the token, for reading and writing."}}, true
+}
+
+// refusal shows the latest order that the provider refused.
+func (v VMs) refusal() []Finding {
+	const check = "vms.refusal"
+	if v.LastRefusal == nil {
+		return nil
+	}
+	r := v.LastRefusal()
+	if r.Err == nil {
+		return []Finding{{Check: check, Status: OK, Found: "The provider has refused no order since errand started, or since the last success."}}
+	}
+	f := Finding{
+		Check: check, Status: Warning, Found: fmt.Sprintf("The provider refused the latest order of a VM (%s, %s): %v", r.Candidate, r.At.UTC().Format("2006-01-02 15:04 MST"), r.Err),
+		Meaning: "Tasks wait for a VM.", Fix: "Correct the settings of hetzner that the message names, and restart errand.",
+	}
+	switch {
+	case errors.Is(r.Err, fleet.ErrQuota):
+		f.Fix = "Request a higher limit in Hetzner's console (Limits), or lower limits.vms and restart errand."
+	case errors.Is(r.Err, fleet.ErrNoCapacity):
+		f.Fix = "None is needed if it is rare: errand tries the other candidates, and this one again. Otherwise add types or locations to hetzner.candidates and restart errand."
+	case errors.Is(r.Err, fleet.ErrUnauthorized):
+		f.Fix = newToken
+	}
+	return []Finding{f}
 }
 
 func (v VMs) provider(ctx context.Context) []Finding {
@@ -67,13 +129,12 @@ func (v VMs) provider(ctx context.Context) []Finding {
 	switch best, ok := d.Cheapest(v.Now()); {
 	case d.Kind == "cloud" && len(d.Choices) == 0:
 		list = append([]Finding{{
-			Check: check, Status: Failed, Found: "The provider does not show its server types.", Meaning: "No VM can be created, so no agent starts.",
-			Fix: "Create a token with read and write permission in the project's settings at Hetzner, and put it in the file of hetzner.token.",
+			Check: check, Status: Failed, Found: "The provider does not show its server types.", Meaning: "No VM can be created, so no agent starts.", Fix: newToken,
 		}}, list...)
 	case d.Kind == "cloud" && orderable == 0:
 		list = append([]Finding{{
 			Check: check, Status: Failed, Found: "None of hetzner.candidates can be ordered now.", Meaning: "Tasks wait for a VM.",
-			Fix: "Add other server types or locations to hetzner.candidates.",
+			Fix: "Add other server types or locations to hetzner.candidates, and restart errand.",
 		}}, list...)
 	case ok:
 		list = append(list, Finding{Check: check, Status: OK, Found: fmt.Sprintf("%d of %d candidates can be ordered, the cheapest is %s for %.4f %s an hour.", orderable, len(d.Choices), best, float64(best.Offer.MicroHour)/1e6, best.Offer.Currency)})
@@ -81,6 +142,10 @@ func (v VMs) provider(ctx context.Context) []Finding {
 		f := Finding{
 			Check: check, Status: Failed, Found: "This host cannot isolate agents.", Meaning: "errand refuses to start real agents.",
 			Fix: "Install bubblewrap: `apt-get install bubblewrap`, or set provider: hetzner.",
+		}
+		if v.ChosenPlain {
+			f.Found = "local.kind is plain, which does not isolate agents."
+			f.Fix = "Set local.kind to auto, which takes the best kind that works on this host, and restart errand."
 		}
 		if v.InContainer {
 			f.Found, f.Meaning = "This container cannot isolate agents.", "errand does not start."
@@ -103,7 +168,7 @@ func (v VMs) image(ctx context.Context) []Finding {
 	case err != nil:
 		return []Finding{{Check: check, Status: Skipped, Found: fmt.Sprintf("The image could not be read: %v", err)}}
 	case problem != "":
-		return []Finding{{Check: check, Status: Failed, Found: problem, Meaning: "VMs without a baked image cannot be created.", Fix: "Set hetzner.image to an image that the project has, such as ubuntu-24.04."}}
+		return []Finding{{Check: check, Status: Failed, Found: problem, Meaning: "VMs without a baked image cannot be created.", Fix: "Set hetzner.image to an image that the project has, such as ubuntu-24.04, and restart errand."}}
 	}
 	return []Finding{{Check: check, Status: OK, Found: "The image of VMs can be used."}}
 }
@@ -127,10 +192,19 @@ func (v VMs) ssh(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
+// alarms returns the alarms that no other finding shows.
+func (v VMs) alarms() []fleet.Alarm {
+	if v.Alarms == nil {
+		return nil
+	}
+	shown := v.LastRefusal != nil && errors.Is(v.LastRefusal().Err, fleet.ErrQuota)
+	return slices.DeleteFunc(v.Alarms(), func(a fleet.Alarm) bool { return shown && a.Kind == fleet.AlarmAccount })
+}
+
 func (v VMs) count(ctx context.Context) []Finding {
 	const check = "vms.count"
 	var list []Finding
-	for _, a := range v.Alarms() {
+	for _, a := range v.alarms() {
 		list = append(list, Finding{
 			Check: check, Status: Warning, Found: fmt.Sprintf("%s %s: %s.", a.Kind, a.Name, a.Explanation),
 			Fix: "See the alarms in docs/troubleshooting.md; the page /vms has the details.",

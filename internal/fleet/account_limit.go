@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-// Kind and ID of the alarm for a reached account limit, and how long the alarm lasts after the last refusal.
+// AlarmAccount is the kind of the alarm for a reached account limit.
+const AlarmAccount = "account"
+
+// ID of that alarm, and how long it lasts after the last refusal.
 const (
-	alarmAccount         = "account"
 	alarmLimit           = "limit"
 	accountLimitDuration = time.Hour
 )
@@ -33,7 +35,7 @@ func (l *accountLimit) raiseAlarm(cause error) {
 		l.cfg.Log.Error().Err(cause).Msg("the provider's limit for this account is reached")
 	}
 	l.last, l.alarm = now, Alarm{
-		Kind: alarmAccount, ID: alarmLimit, Since: since,
+		Kind: AlarmAccount, ID: alarmLimit, Since: since,
 		Explanation: fmt.Sprintf("the provider's limit for this account is reached (%s): request a higher limit, or set `limits.vms` so that errand stays below it", shortenError(cause)),
 	}
 }

@@ -92,6 +92,10 @@ func TestCandidatesAreTriedInOrder(t *testing.T) {
 			if (err == nil) != (test.err == nil) || !errors.Is(err, test.err) {
 				t.Errorf("error is %v, want %v", err, test.err)
 			}
+			refused := err != nil && test.want != "" && !errors.Is(err, fleet.ErrLimited)
+			if r := f.LastRefusal(); refused != errors.Is(r.Err, test.err) && test.err != nil || !refused && r != (fleet.OrderRefusal{}) {
+				t.Errorf("the latest refusal is %+v", r)
+			}
 			var none *fleet.NoCapacityError
 			if test.reason != "" && (!errors.As(err, &none) || !strings.Contains(none.Reason, test.reason) || none.Hint() == "") {
 				t.Errorf("error is %v, want the reason %q", err, test.reason)

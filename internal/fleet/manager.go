@@ -113,6 +113,9 @@ func (f *Fleet) Reap(ctx context.Context, plan ReapPlan) ([]ReapItem, error) {
 	return f.reaping.execute(ctx, plan)
 }
 
+// LastRefusal returns the latest order that the provider refused, or the zero value if none was refused since the start or the last success.
+func (f *Fleet) LastRefusal() OrderRefusal { return f.orders.latestRefusal() }
+
 // Alarms returns the current alarms, for status pages and metrics.
 func (f *Fleet) Alarms() []Alarm {
 	return f.reaping.currentAlarms()

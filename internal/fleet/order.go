@@ -22,6 +22,8 @@ type orderer struct {
 
 	mu      sync.Mutex
 	refused map[Candidate]candidateRefusal // recent refusals by the provider
+
+	lastRefusal OrderRefusal // zero if none was refused since the last success
 }
 
 // offers returns the offers that may be ordered for a spec. If there are none the error is a *[NoCapacityError].
@@ -109,6 +111,7 @@ func (o *orderer) placeOrder(ctx context.Context, row vm.Row, want Spec, spec Ac
 		}
 		want.Offer = offer
 		vm, err := o.createWithRoom(ctx, want)
+		o.recordResult(Candidate{offer.Type, offer.Location}, err)
 		switch {
 		case errors.Is(err, ErrNoCapacity):
 			o.recordRefusal(ctx, Candidate{offer.Type, offer.Location}, err)
@@ -131,6 +134,33 @@ func (o *orderer) placeOrder(ctx context.Context, row vm.Row, want Spec, spec Ac
 		return VM{}, &NoCapacityError{Reason: "the provider's limit for this account is reached", Cause: limit}
 	}
 	return VM{}, noCandidateError(not, ErrNoCapacity)
+}
+
+// An OrderRefusal is an order of a VM that the provider refused.
+type OrderRefusal struct {
+	At        time.Time
+	Candidate Candidate
+	Err       error // matches ErrNoCapacity, ErrQuota, ErrUnauthorized or ErrInvalid
+}
+
+// recordResult remembers the latest refusal until an order succeeds. An order whose outcome is unknown changes nothing.
+func (o *orderer) recordResult(c Candidate, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	refused := slices.ContainsFunc([]error{ErrNoCapacity, ErrQuota, ErrUnauthorized, ErrInvalid}, func(target error) bool { return errors.Is(err, target) })
+	switch {
+	case err == nil:
+		o.lastRefusal = OrderRefusal{}
+	case refused:
+		o.lastRefusal = OrderRefusal{o.cfg.Now(), c, err}
+	}
+}
+
+// latestRefusal implements [Fleet.LastRefusal].
+func (o *orderer) latestRefusal() OrderRefusal {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lastRefusal
 }
 
 // createWithRoom creates a VM. While an account limit is reached it releases one standby VM after another.

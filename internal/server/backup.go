@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/backup"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
@@ -95,28 +96,34 @@ func (s *Server) makeScheduledBackups(ctx context.Context) error {
 	return s.backups.Run(ctx)
 }
 
-// backupCheck checks the backups that the operator has configured.
-func backupCheck(b *backup.Schedule) doctor.Check {
+// backupCheck checks the backups that the operator has configured. Only a running errand makes them.
+func backupCheck(b *backup.Schedule, running bool) doctor.Check {
 	return func(context.Context) []doctor.Finding {
 		if b == nil {
 			return nil
 		}
+		const lost = "If the data folder is lost, so is what happened since the newest backup."
 		f := doctor.Finding{Check: "backup", Status: doctor.OK}
 		if err := b.Check(); err != nil {
-			f.Status, f.Found, f.Meaning, f.Fix = doctor.Failed, fmt.Sprintf("Backups cannot be made: %v.", err), "If the data folder is lost, so are the open tasks.", "Correct the folder, or name another one in backup.folder."
+			f.Status, f.Found, f.Meaning, f.Fix = doctor.Failed, fmt.Sprintf("Backups cannot be made: %v.", err), lost, "Correct the folder as the line above says; errand tries again within a quarter of an hour."
 			return []doctor.Finding{f}
 		}
+		fix := "Start errand, which makes them: `systemctl start errand`."
+		if running {
+			fix = fmt.Sprintf("Make one now: `cd %s && errand backup`. If that fails, it says why; so does errand's log: `journalctl -u errand | grep backup`.", remote.Quote(b.Folder))
+		}
 		at, err := b.Newest()
-		age := b.Now().Sub(at)
+		age, every := b.Now().Sub(at), words.Span(b.Every)
+		made := at.UTC().Format("2006-01-02 15:04 UTC")
 		switch {
 		case err != nil:
 			f.Status, f.Found = doctor.Skipped, fmt.Sprintf("The backups cannot be listed: %v.", err)
 		case at.IsZero():
-			f.Status, f.Found, f.Fix = doctor.Warning, "There is no backup in "+b.Folder+" yet.", "If errand has run for some minutes, see its log."
+			f.Status, f.Found, f.Meaning, f.Fix = doctor.Warning, fmt.Sprintf("There is no backup in %s yet; one is made every %s.", b.Folder, every), lost, fix
 		case age > 2*b.Every:
-			f.Status, f.Found, f.Fix = doctor.Warning, fmt.Sprintf("The newest backup is %s old; they are made every %s.", words.Span(age), words.Span(b.Every)), "See errand's log for the reason."
+			f.Status, f.Found, f.Meaning, f.Fix = doctor.Warning, fmt.Sprintf("The newest backup in %s is %s old (%s); one is made every %s.", b.Folder, words.Span(age), made, every), lost, fix
 		default:
-			f.Found = fmt.Sprintf("The newest backup is %s old.", words.Span(age))
+			f.Found = fmt.Sprintf("The newest backup in %s is %s old (%s); one is made every %s.", b.Folder, words.Span(age), made, every)
 		}
 		return []doctor.Finding{f}
 	}

@@ -13,11 +13,15 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/internal/admin"
+	agents "github.com/errand-bot/errand/internal/agent/programs"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/manifest"
 	"github.com/errand-bot/errand/internal/gateway"
+	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
@@ -25,6 +29,9 @@ import (
 func (s *Server) Doctor(ctx context.Context) doctor.Report {
 	vms := s.vmsToCheck()
 	vms.Alarms = s.fleet.Alarms
+	if _, orders := s.provider.(fleet.Market); orders {
+		vms.LastRefusal = s.fleet.LastRefusal
+	}
 	vms.InUse = func(ctx context.Context) (int, error) {
 		rows, err := s.store.VMs.List(ctx)
 		n := 0
@@ -39,7 +46,7 @@ func (s *Server) Doctor(ctx context.Context) doctor.Report {
 	if db, ok := s.db.(interface{ Check(context.Context) error }); ok {
 		host.Integrity = db.Check
 	}
-	r := doctor.Report{Version: s.opts.Version, Serving: true, Findings: s.examine(ctx, host, vms, doctor.PauseCheck(s.pause.List, s.opts.Now), s.restoredCheck, backupCheck(s.backups))}
+	r := doctor.Report{Version: s.opts.Version, Serving: true, Started: s.started, Findings: s.examine(ctx, host, vms, doctor.PauseCheck(s.pause.List, s.opts.Now), s.restoredCheck, backupCheck(s.backups, true))}
 	r.Clean()
 	return r
 }
@@ -66,23 +73,44 @@ func DoctorStopped(ctx context.Context, cfg config.Config, opts Options) (doctor
 	}
 	tmp, err := os.MkdirTemp("", "errand-doctor-")
 	if err != nil {
-		return doctor.Report{}, fmt.Errorf("make a temporary folder: %w", err)
+		return unstarted(ctx, opts.Version, host, fmt.Errorf("make a temporary folder: %w", err)), nil
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	cfg.Data = tmp
 	s := &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version)}
-	r := doctor.Report{Version: opts.Version}
 	for _, part := range []func(context.Context) error{s.openStore, s.makeSecrets, s.makeForge, s.makeFleet} {
 		if err := part(ctx); err != nil {
-			r.Findings = append(doctor.Run(ctx, doctor.HostCheck(host)), doctor.Finding{
-				Check: "start", Status: doctor.Failed, Found: err.Error(), Meaning: "errand does not start.", Fix: "Correct this, and run errand doctor again for the other checks.",
-			})
-			doctor.Sort(r.Findings)
-			return r, s.Close()
+			return unstarted(ctx, opts.Version, host, err), s.Close()
 		}
 	}
-	r.Findings = s.examine(ctx, host, s.vmsToCheck(), backupCheck(backups))
+	vms := s.vmsToCheck()
+	if _, orders := s.provider.(fleet.Market); orders {
+		vms.InUse = func(ctx context.Context) (int, error) {
+			list, err := s.provider.List(ctx)
+			return len(list), err
+		}
+	}
+	r := doctor.Report{Version: opts.Version, Findings: s.examine(ctx, host, vms, backupCheck(backups, false))}
 	return r, s.Close()
+}
+
+// unstarted returns the report about an errand of which a part could not be made.
+func unstarted(ctx context.Context, version string, host doctor.Host, err error) doctor.Report {
+	f := doctor.Finding{
+		Check: "start", Status: doctor.Failed, Found: err.Error(), Meaning: "errand does not start, so nothing else was checked.", Fix: "Correct this, and run errand doctor again for the other checks.",
+	}
+	var path *fs.PathError
+	switch temporary := errors.As(err, &path) && strings.HasPrefix(path.Path, os.TempDir()); {
+	case errors.Is(err, ErrNoRunner):
+		f.Fix = "Unpack errand's archive again, or run `make build`: `errand` and its `errand-runner` programs have to be in one folder."
+	case temporary && errors.Is(err, fs.ErrNotExist):
+		f.Fix = fmt.Sprintf("Create the folder for temporary files, `mkdir -m 1777 %s`, or set TMPDIR to another one.", remote.Quote(os.TempDir()))
+	case temporary:
+		f.Fix = fmt.Sprintf("Let this user write to %s and free space there, or set TMPDIR to another folder.", os.TempDir())
+	}
+	r := doctor.Report{Version: version, Findings: append([]doctor.Finding{f}, doctor.Run(ctx, doctor.HostCheck(host))...)}
+	doctor.Sort(r.Findings)
+	return r
 }
 
 // examine runs the checks that are possible with and without a running server, and more.
@@ -94,6 +122,7 @@ func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs, 
 			API: g.APIURL, AppID: g.AppID, AppURL: appPages(g.URL), PublicURL: s.cfg.PublicURL, Assignee: s.cfg.Trigger.Assignee, Now: s.opts.Now,
 			Events:        manifest.Events(g.URL),
 			ReadsWebhooks: s.readWebhooks() != 0,
+			Stopped:       s.started.IsZero(),
 			SignIn:        doctor.SignIn{On: s.cfg.Admin.SignIn, Secret: g.ClientSecret.Set(), Operators: len(s.cfg.Admin.Operators)},
 			Version:       s.opts.Version, ReleasesThere: strings.TrimSuffix(g.URL, "/") == publicGitHub,
 		}),
@@ -121,7 +150,11 @@ func appPages(web string) string {
 }
 
 func hostToCheck(cfg config.Config) doctor.Host {
-	return doctor.Host{Data: cfg.Data, Secrets: cfg.SecretFiles(), Warnings: cfg.Warnings(), Root: os.Geteuid() == 0}
+	data := cfg.Data
+	if whole, err := filepath.Abs(data); err == nil { // for who reads the report in another folder
+		data = whole
+	}
+	return doctor.Host{Data: data, Secrets: cfg.SecretFiles(), Warnings: cfg.Warnings(), Root: os.Geteuid() == 0}
 }
 
 // FixModes revokes other users' access to the data folder and to secret files, as doctor.Host.FixModes does, and returns the
@@ -132,11 +165,13 @@ func (s *Server) vmsToCheck() doctor.VMs {
 	v := doctor.VMs{
 		Describe: s.fleet.Describe, Limit: s.cfg.Limits.VMs, Now: s.opts.Now,
 		MayBeUnsandboxed: s.cfg.Local.AllowUnsandboxed || s.opts.StandInAgent, InContainer: s.opts.InContainer,
+		ChosenPlain: s.cfg.Local.Kind == state.SandboxPlain,
 	}
 	if p, ok := s.provider.(interface {
 		ImageProblem(ctx context.Context) (string, error)
+		TokenProblem(ctx context.Context) (string, error)
 	}); ok {
-		v.ImageProblem = p.ImageProblem
+		v.ImageProblem, v.TokenProblem, v.API = p.ImageProblem, p.TokenProblem, strings.TrimSuffix(s.cfg.Hetzner.Endpoint, "/")
 		if github, err := url.Parse(s.cfg.GitHub.URL); err == nil && github.Port() == "" {
 			v.SSHProbe = net.JoinHostPort(github.Hostname(), "22") // it serves git by SSH
 		}
@@ -149,7 +184,10 @@ const runnerCommand = "{runner}"
 
 // programs returns the programs that agents start in sandboxes, apart from errand-runner.
 func programs(cfg config.Config) doctor.Programs {
-	out := doctor.Programs{Commands: map[string]string{}, Path: cfg.Local.Path}
+	out := doctor.Programs{Commands: map[string]string{}, Tested: map[string]string{}, Path: cfg.Local.Path}
+	for _, name := range agents.Names() {
+		out.Tested[name] = agents.Version(name)
+	}
 	for adapter := range cfg.Agent.Uses() {
 		if command := cfg.Agent.For(adapter).Command; len(command) > 0 && command[0] != runnerCommand {
 			out.Commands[adapter] = command[0]

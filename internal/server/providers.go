@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,11 +26,14 @@ var providers = map[string]func(*Server, ssh.Signer, *fleet.Config) (fleet.Provi
 	config.ProviderHetzner: (*Server).hetznerProvider,
 }
 
+// ErrNoRunner means that a program errand-runner is missing.
+var ErrNoRunner = errors.New("find errand-runner in the folder of the errand program (`make build` puts it there)")
+
 // localProvider creates the provider of sandboxes on this host.
 func (s *Server) localProvider(signer ssh.Signer, _ *fleet.Config) (fleet.Provider, error) {
 	runner := filepath.Join(s.opts.BinDir, "errand-runner")
 	if _, err := os.Stat(runner); err != nil {
-		return nil, fmt.Errorf("find errand-runner in the folder of the errand program (`make build` puts it there): %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrNoRunner, err)
 	}
 	l := s.cfg.Local
 	cfg := local.Config{
@@ -128,7 +132,7 @@ func (s *Server) checkRunner(kind string) error {
 	}
 	runner := filepath.Join(s.opts.BinDir, "errand-runner-linux-"+arch)
 	if _, err := os.Stat(runner); err != nil {
-		return fmt.Errorf("find the runner for VMs of type %s in the folder of the errand program (`make build` puts it there): %w", kind, err)
+		return fmt.Errorf("%w, for VMs of type %s: %w", ErrNoRunner, kind, err)
 	}
 	return nil
 }

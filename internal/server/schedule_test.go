@@ -32,7 +32,7 @@ func TestScheduledBackupIsMade(t *testing.T) {
 		_, body := p.get("/metrics")
 		return strings.Contains(body, "errand_backup_newest_timestamp_seconds 1")
 	})
-	if status, body := p.get("/doctor.json"); status != http.StatusOK || !strings.Contains(body, "The newest backup is ") {
+	if status, body := p.get("/doctor.json"); status != http.StatusOK || !strings.Contains(body, "The newest backup in ") {
 		t.Errorf("the doctor says %d %s", status, body)
 	}
 	check(t, os.Chmod(folder, 0o755))

@@ -124,6 +124,8 @@ type Server struct {
 	adminLn      net.Listener
 	certs        *certificates // nil unless errand serves HTTPS itself
 
+	started time.Time // by the host's clock; zero if this server never runs
+
 	inbox   atomic.Pointer[handlers.Inbox]
 	sweeper atomic.Pointer[watch.Sweeper]
 	ready   atomic.Bool
@@ -135,7 +137,7 @@ type Server struct {
 
 // New creates every part. It opens the store and the listeners, and sends nothing to GitHub.
 func New(ctx context.Context, cfg config.Config, opts Options) (s *Server, err error) {
-	s = &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version)}
+	s = &Server{cfg: cfg, opts: opts.withDefaults(), metrics: admin.NewMetrics(opts.Version), started: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())

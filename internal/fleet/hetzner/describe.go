@@ -50,6 +50,28 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 	return out, nil
 }
 
+// TokenProblem returns a sentence if the API refuses the token, or if the token may only read. To find that out it asks for an SSH key without a
+// name and a key, which the API cannot create.
+func (p *Provider) TokenProblem(ctx context.Context) (string, error) {
+	_, _, err := call[nothing](ctx, p.api, request{method: http.MethodGet, path: "/ssh_keys", query: url.Values{"per_page": {"1"}}})
+	if errors.Is(err, fleet.ErrUnauthorized) {
+		return "Hetzner refuses hetzner.token.", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read with the token: %w", err)
+	}
+	_, _, err = callOnce[nothing](ctx, p.api, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{}})
+	switch {
+	case errors.Is(err, fleet.ErrInvalid):
+		return "", nil
+	case errors.Is(err, fleet.ErrUnauthorized):
+		return "hetzner.token may only read.", nil
+	case err == nil:
+		return "", errors.New("Hetzner accepted an SSH key without a key")
+	}
+	return "", fmt.Errorf("write with the token: %w", err)
+}
+
 // ImageProblem returns a sentence if VMs cannot be created from the configured image, or soon cannot.
 func (p *Provider) ImageProblem(ctx context.Context) (string, error) {
 	name := p.cfg.Image

@@ -183,3 +183,27 @@ func (s *Sim) GrantPermissions(account string, perms map[string]string) {
 		}
 	}
 }
+
+// ChangeApp changes the permissions and events of the App, as if its owner had saved its settings. Installations keep the permissions that they
+// have until GrantPermissions.
+func (s *Sim) ChangeApp(perms map[string]string, events []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.app.Permissions, s.app.Events = maps.Clone(perms), slices.Clone(events)
+}
+
+// AddCollaborator gives a person a role in a repository, as if the person had accepted an invitation.
+func (s *Sim) AddCollaborator(full, login string, role Role) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(full)]
+	if !ok {
+		return fmt.Errorf("add a collaborator to %s: no such repository", full)
+	}
+	s.addUser(login, TypeUser)
+	if r.Collaborators == nil {
+		r.Collaborators = map[string]Role{}
+	}
+	r.Collaborators[login] = role
+	return nil
+}
