@@ -30,7 +30,7 @@ func CertificateCheck(c Certificate) Check {
 			"network has to reach errand. errand tries again every quarter of an hour.", c.Host)
 		switch {
 		case c.Err != nil:
-			f.Status, f.Found = Failed, fmt.Sprintf("No certificate could be had for %s: %v", c.Host, c.Err)
+			f.Status, f.Found = Failed, fmt.Sprintf("No certificate could be obtained for %s: %v", c.Host, c.Err)
 			f.Meaning, f.Fix = "Nobody can open the pages, and GitHub cannot deliver webhooks.", fix
 		case c.Valid.IsZero():
 			f.Status, f.Found = Warning, fmt.Sprintf("There is no certificate for %s yet.", c.Host)
