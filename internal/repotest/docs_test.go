@@ -151,8 +151,11 @@ func TestQuotedMessagesExist(t *testing.T) {
 		if slices.Contains(exempt, m[1]) {
 			continue
 		}
-		if n++; !strings.Contains(source.String(), m[1]) {
-			t.Errorf("docs/troubleshooting.md quotes the message %q, which is not in the code", m[1])
+		n++
+		for part := range strings.SplitSeq(m[1], "…") { // which stands for what the code inserts
+			if part = strings.Trim(part, " .:,(); "); !strings.Contains(source.String(), part) {
+				t.Errorf("docs/troubleshooting.md quotes the message %q, of which %q is not in the code", m[1], part)
+			}
 		}
 	}
 	if n < 25 {
