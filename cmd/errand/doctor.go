@@ -145,6 +145,9 @@ func (e examination) report(ctx context.Context, w cli.World, cfg config.Config,
 		return r, err
 	}
 	if host := cfg.TLSHost(); host != "" && cfg.Admin.Listen == "" && errors.Is(err, selfclient.ErrNoAnswer) {
+		if why := server.CertificateFailure(cfg); why != "" {
+			err = errors.New(why)
+		}
 		r, stopped := e.stopped(ctx, w, cfg)
 		r.Findings = append(doctor.CertificateCheck(doctor.Certificate{Host: host, Err: err, Now: time.Now})(ctx), r.Findings...)
 		return r, stopped

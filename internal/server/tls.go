@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,7 +22,9 @@ import (
 	"golang.org/x/crypto/acme/autocert"
 
 	"github.com/errand-bot/errand/internal/clock"
+	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/durable"
 	"github.com/errand-bot/errand/internal/logview"
 )
 
@@ -37,6 +40,7 @@ type certificates struct {
 	host    string
 	manager *autocert.Manager
 	now     func() time.Time
+	why     string // file with the reason why there is no certificate
 
 	attempt sync.Mutex // held while the authority may be asked
 
@@ -48,7 +52,7 @@ type certificates struct {
 }
 
 func (s *Server) newCertificates(host string) *certificates {
-	c := &certificates{host: host, now: s.opts.Now}
+	c := &certificates{host: host, now: s.opts.Now, why: whyFile(s.cfg)}
 	c.manager = &autocert.Manager{
 		Prompt:     autocert.AcceptTOS, // by setting tls.acme
 		Cache:      autocert.DirCache(filepath.Join(s.cfg.Data, "certificates")),
@@ -59,6 +63,18 @@ func (s *Server) newCertificates(host string) *certificates {
 		},
 	}
 	return c
+}
+
+// whyFile is for commands of this host, which cannot reach an errand without a certificate.
+func whyFile(cfg config.Config) string { return filepath.Join(cfg.Data, "certificates", "failure.txt") }
+
+// CertificateFailure returns why the latest attempt to get the first certificate failed, or "" if none failed, or this user may not know.
+func CertificateFailure(cfg config.Config) string {
+	text, err := os.ReadFile(whyFile(cfg))
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // reasonReader is a transport to the authority that remembers why it refused a certificate: autocert tells only that no challenge is left.
@@ -169,11 +185,15 @@ func (c *certificates) store(cert *tls.Certificate, err error) error {
 		if c.reason != "" {
 			c.err = fmt.Errorf("the authority says: %s (%w)", c.reason, err)
 		}
+		if wrote := errors.Join(durable.MkdirAll(filepath.Dir(c.why), 0o700), durable.WriteFile(c.why, []byte(c.err.Error()), 0o600)); wrote != nil {
+			c.err = errors.Join(c.err, wrote)
+		}
 		return c.err
 	}
 	c.failed = time.Time{}
 	if leaf, err := x509.ParseCertificate(cert.Certificate[0]); err == nil && !leaf.NotAfter.Equal(c.valid) {
 		c.valid, c.reason = leaf.NotAfter, ""
+		_ = os.Remove(c.why) // if it stays, nobody reads it: commands reach errand now
 	}
 	return nil
 }

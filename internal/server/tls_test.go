@@ -82,6 +82,9 @@ func TestRefusalReason(t *testing.T) {
 		if found := c.check()(t.Context()); len(found) != 1 || found[0].Status != doctor.Failed || !strings.Contains(found[0].Found, want) {
 			t.Errorf("doctor found %+v, want %q", found, want)
 		}
+		if got := CertificateFailure(s.cfg); got != err.Error() {
+			t.Errorf("commands learn %q, want %v", got, err)
+		}
 		if _, again := c.first(); again == nil || again.Error() != err.Error() {
 			t.Errorf("the next connection got %v, want %v", again, err)
 		}
