@@ -208,7 +208,11 @@ func (s *Steps) Preview(ctx context.Context, t *state.Task, i forge.Issue) (wait
 			waits = append(waits, w)
 		}
 	}
-	add(s.intake.Preview(ctx, t, i))
+	list, failed := s.intake.Preview(ctx, t, i)
+	for _, w := range list {
+		add(w, nil)
+	}
+	add(nil, failed)
 	if s.Paused != nil {
 		add(s.Paused(ctx, t.Key.Repo))
 	}

@@ -92,7 +92,7 @@ func (s *Steps) Start(ctx context.Context, w *step.Attempt) (event.Event, error)
 		return event.Event{}, err
 	}
 	st.Branch.BaseAt = at
-	return s.questions(ctx, w, st, out.Linked)
+	return s.ask(ctx, w, st, out.Linked)
 }
 
 // missed returns the event of an edit of the issue while its task was being created: the webhooks about
@@ -141,24 +141,37 @@ func (s *Steps) context(t *state.Task, v trust.View) state.Context {
 	return c
 }
 
-// questions asks people before going on: about work by others, and about a required ticket key.
-func (s *Steps) questions(ctx context.Context, w *step.Attempt, st *event.Start, linked []forge.LinkedPR) (event.Event, error) {
+// ask asks the first question before going on, if there is one.
+func (s *Steps) ask(ctx context.Context, w *step.Attempt, st *event.Start, linked []forge.LinkedPR) (event.Event, error) {
+	list, err := s.questions(ctx, w, st, linked)
+	if err != nil {
+		return event.Event{}, err
+	}
+	if len(list) > 0 {
+		return event.Event{Payload: event.QuestionRaised{Start: st, Question: list[0]}}, nil
+	}
+	return event.Event{Payload: event.Started{Start: *st}}, nil
+}
+
+// questions returns what people are asked before an agent starts, one question after the other: about work by others, and about a required
+// ticket key.
+func (s *Steps) questions(ctx context.Context, w *step.Attempt, st *event.Start, linked []forge.LinkedPR) (list []state.Question, err error) {
 	t := w.Task
 	st.Ticket = s.ticket(t, st.Settings, trust.View{Title: st.Context.Title, Body: st.Context.Body, Comments: saidOf(st.Context.Comments)})
 	if !t.Context.Cleared && len(t.Plans) == 0 {
 		existing, err := s.existing(ctx, w, st, linked)
 		if err != nil {
-			return event.Event{}, fmt.Errorf("look for work by others: %w", err)
+			return nil, fmt.Errorf("look for work by others: %w", err)
 		}
 		st.Context.Existing = existing
 		if len(existing) > 0 {
-			return event.Event{Payload: event.QuestionRaised{Start: st, Question: state.Question{Kind: state.AskExisting, Text: namesOf(existing)}}}, nil
+			list = append(list, state.Question{Kind: state.AskExisting, Text: namesOf(existing)})
 		}
 	}
 	if st.Settings.Key.Required && st.Ticket == "" {
-		return event.Event{Payload: event.QuestionRaised{Start: st, Question: state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern}}}, nil
+		list = append(list, state.Question{Kind: state.AskKey, Text: st.Settings.Key.Pattern})
 	}
-	return event.Event{Payload: event.Started{Start: *st}}, nil
+	return list, nil
 }
 
 func saidOf(list []state.DiscussionComment) []trust.Visible {
