@@ -80,8 +80,9 @@ type Config struct {
 	// Clean is a shell script that removes everything from a VM that VMs must not share. It must not replace its shell
 	// with exec, because a sync follows.
 	Clean string
-	// Paused returns an error while the operator keeps VMs from being created; nil never does.
-	Paused func(ctx context.Context) error
+	// Begin returns an error while the operator keeps VMs from being created. Otherwise the bake counts as work under way until begun
+	// is called, when its VM is in the store or could not be created. nil always permits it.
+	Begin func(ctx context.Context) (begun func(), err error)
 	// Asked is the folder for requests of other processes on this host (see [Ask]). Empty disables requests.
 	Asked string
 	// Now, Wait and Log default to time.Now, a timer and no log.
@@ -121,7 +122,8 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 	if !ok {
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, ErrUnknownGroup)
 	}
-	if err := b.held(ctx); err != nil {
+	begun, err := b.begin(ctx)
+	if err != nil {
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, err)
 	}
 	log := b.cfg.Log.With().Str("group", name).Logger()
@@ -131,6 +133,7 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 		Owner: "bake-" + name, Image: group.Image, Type: group.Type, Location: group.Location,
 		Labels: map[string]string{fleet.LabelKind: fleet.ImageBaking, fleet.LabelGroup: name},
 	})
+	begun()
 	if err != nil {
 		return fleet.Image{}, fmt.Errorf("bake %s: %w", name, err)
 	}
@@ -160,12 +163,12 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 	return img, nil
 }
 
-// held returns an error while no VM may be created.
-func (b *Baker) held(ctx context.Context) error {
-	if b.cfg.Paused == nil {
-		return nil
+// begin returns an error while no VM may be created. Otherwise begun has to be called.
+func (b *Baker) begin(ctx context.Context) (begun func(), err error) {
+	if b.cfg.Begin == nil {
+		return func() {}, nil
 	}
-	return b.cfg.Paused(ctx)
+	return b.cfg.Begin(ctx)
 }
 
 // createImage creates an image from the disk of VM id and waits until the image is available.

@@ -51,10 +51,12 @@ func (b *Baker) pass(ctx context.Context, tried map[string]time.Time) {
 		if ctx.Err() != nil || b.cfg.Now().Sub(tried[name]) < patience {
 			continue
 		}
-		if err := b.held(ctx); err != nil { // this is no failed attempt, so the next pass tries again
+		begun, err := b.begin(ctx)
+		if err != nil { // this is no failed attempt, so the next pass tries again
 			b.cfg.Log.Debug().Err(err).Str("group", name).Msg("no base image is baked")
 			continue
 		}
+		begun()
 		why := dueReason(images, name, b.cfg.Groups[name], b.cfg.Now())
 		if why == "" {
 			continue

@@ -85,7 +85,7 @@ func TestPausedBakerCreatesNoVM(t *testing.T) {
 	paused := errors.New("the operator paused errand")
 	b, _ := c.baker(Groups{"web": {Repos: []string{"acme/*"}}}, func(cfg *Config) {
 		cfg.Asked = dir
-		cfg.Paused = func(context.Context) error { return paused }
+		cfg.Begin = func(context.Context) (func(), error) { return func() {}, paused }
 	})
 	tried := map[string]time.Time{}
 	b.pass(t.Context(), tried)
@@ -100,6 +100,43 @@ func TestPausedBakerCreatesNoVM(t *testing.T) {
 	if b.pass(t.Context(), tried); len(c.orders) != 1 {
 		t.Errorf("after the pause: got orders %v", c.orders)
 	}
+}
+
+// TestBakeIsUnderWayUntilItsVMExists: a bake that may begin counts as work under way until its VM is in the store, or failed.
+func TestBakeIsUnderWayUntilItsVMExists(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"a VM": false, "no VM": true} {
+		c := newCloud(t)
+		var events []string
+		b, _ := c.baker(Groups{"web": {Repos: []string{"acme/*"}}}, func(cfg *Config) {
+			if fails {
+				cfg.VMs = noVMs{c}
+			}
+			cfg.VMs = watchedVMs{cfg.VMs, &events}
+			cfg.Begin = func(context.Context) (func(), error) {
+				events = append(events, "begin")
+				return func() { events = append(events, "begun") }, nil
+			}
+		})
+		if _, err := b.Bake(t.Context(), "web"); (err != nil) != fails {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := strings.Join(events, " "); got != "begin acquired begun" {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
+// watchedVMs records when an order for a VM has been answered.
+type watchedVMs struct {
+	VMs
+	events *[]string
+}
+
+func (w watchedVMs) Acquire(ctx context.Context, o Order) (fleet.VM, error) {
+	vm, err := w.VMs.Acquire(ctx, o)
+	*w.events = append(*w.events, "acquired")
+	return vm, err
 }
 
 // noVMs never provides a VM.

@@ -31,6 +31,9 @@ type Config struct {
 	Repository func(ctx context.Context, name string) (state.Repo, error)
 	// Redact removes secrets from the reason of a pause, which errand's comments show.
 	Redact func(string) string
+	// BakesBeginning returns the number of bakes that no pause keeps from creating their VM any more, and whose VM may not be in the
+	// store yet.
+	BakesBeginning func() int
 	Log    zerolog.Logger
 	// Every is how often the waiting tasks are compared with the pauses, in addition to each resumption.
 	Every time.Duration
@@ -235,6 +238,7 @@ func (k *Keeper) UnderWay(ctx context.Context) ([]Work, error) {
 		}
 		list = append(list, w)
 	}
+	beginning := k.cfg.BakesBeginning() // before the VMs are read: a bake that is counted no more has its VM
 	rows, err := k.cfg.Store.VMs.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list the VMs: %w", err)
@@ -242,7 +246,11 @@ func (k *Keeper) UnderWay(ctx context.Context) ([]Work, error) {
 	for _, r := range rows {
 		if isBaking(r) {
 			list = append(list, Work{Doing: "baking a base image on VM " + r.Name})
+			beginning-- // it may be counted still
 		}
+	}
+	if beginning > 0 {
+		list = append(list, Work{Doing: "creating a VM for a base image"})
 	}
 	return list, nil
 }

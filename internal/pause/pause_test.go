@@ -29,6 +29,7 @@ type world struct {
 	t     *testing.T
 	store *store.Store
 	log   bytes.Buffer
+	bakes int // that are beginning
 
 	mu  sync.Mutex
 	now time.Time
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.Keeper = New(Config{
-		Store: w.store, Log: zerolog.New(&w.log), Every: time.Hour,
+		Store: w.store, Log: zerolog.New(&w.log), Every: time.Hour, BakesBeginning: func() int { return w.bakes },
 		Redact: func(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret]") },
 		Repository: func(_ context.Context, name string) (state.Repo, error) {
 			switch strings.ToLower(name) {
@@ -310,6 +311,16 @@ func TestUnderWayIncludesBakes(t *testing.T) {
 	list, err := w.UnderWay(t.Context())
 	if err != nil || len(list) != 1 || list[0].Doing != "baking a base image on VM errand-bake" {
 		t.Errorf("got %+v, %v", list, err)
+	}
+	w.bakes = 1 // that of this VM, or of another one
+	if list, err = w.UnderWay(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	if _, _, err := w.store.VMs.Apply(t.Context(), "errand-bake", vm.Event{Kind: vm.Fail, EndReason: "failed"}); err != nil {
+		t.Fatal(err)
+	}
+	if list, err = w.UnderWay(t.Context()); err != nil || len(list) != 1 || list[0].Doing != "creating a VM for a base image" {
+		t.Errorf("before there is a VM: got %+v, %v", list, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/errand-bot/errand/internal/admin"
@@ -23,8 +24,9 @@ func (s *Server) makePause(context.Context) error {
 			text, _ = s.redact.Redact(text)
 			return text
 		},
-		Log:   s.opts.Log,
-		Every: time.Minute,
+		BakesBeginning: func() int { return int(s.bakesBeginning.Load()) },
+		Log:            s.opts.Log,
+		Every:          time.Minute,
 	})
 	return nil
 }
@@ -111,6 +113,18 @@ func (s *Server) mayBake(ctx context.Context) error {
 		return err
 	}
 	return fmt.Errorf("%s, so no VM is created; `errand resume` ends that", p.Waiting().Detail)
+}
+
+// beginBake registers that a VM is about to be created to bake an image, until begun is called, unless everything is paused. It
+// registers before it reads the pauses: a bake that a later pause does not keep from beginning is under way for that pause.
+func (s *Server) beginBake(ctx context.Context) (begun func(), err error) {
+	s.bakesBeginning.Add(1)
+	begun = sync.OnceFunc(func() { s.bakesBeginning.Add(-1) })
+	if err := s.mayBake(ctx); err != nil {
+		begun()
+		return nil, err
+	}
+	return begun, nil
 }
 
 // onceResumed is added to the result of a command that lets a task continue while a pause applies to it.

@@ -84,7 +84,7 @@ func (s *Server) baker() (*bake.Baker, error) {
 		Groups: s.cfg.Bake,
 		VMs:    bake.OnFleet(s.fleet, remote.Config{Signer: signer, Dial: s.opts.DialVM}, images.SetupUser()),
 		Images: images,
-		Paused: s.mayBake,
+		Begin:  s.beginBake,
 		Asked:  dir,
 		Source: bake.Git{Dir: filepath.Join(dir, "copies"), Remote: s.gitRemote},
 		Runner: s.bakedRunner,
