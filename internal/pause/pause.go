@@ -34,9 +34,12 @@ type Config struct {
 	// BakesBeginning returns the number of bakes that no pause keeps from creating their VM any more, and whose VM may not be in the
 	// store yet.
 	BakesBeginning func() int
-	Log    zerolog.Logger
+	Log            zerolog.Logger
 	// Every is how often the waiting tasks are compared with the pauses, in addition to each resumption.
 	Every time.Duration
+	// Again is how long after a resumption they are compared once more: a step may have read the pauses before it, and have its task
+	// wait after it.
+	Again time.Duration
 }
 
 // A Keeper applies pauses. Its methods may be called concurrently.
@@ -267,6 +270,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(k.cfg.Every)
 	defer tick.Stop()
+	var again <-chan time.Time
 	for {
 		if err := k.Step(ctx); err != nil && ctx.Err() == nil {
 			k.cfg.Log.Warn().Err(err).Msg("failed to continue the tasks that waited for a pause; retrying")
@@ -275,7 +279,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-again:
 		case <-k.resumed:
+			again = time.After(k.cfg.Again)
 		}
 	}
 }

@@ -296,6 +296,42 @@ func TestRunContinuesTasksAfterARestart(t *testing.T) {
 	}
 }
 
+// TestTaskThatWaitsTooLateContinues: a step read the pauses before a resumption and has its task wait after it. The task does not wait
+// until the next regular comparison, which is an hour away here.
+func TestTaskThatWaitsTooLateContinues(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cfg.Again = 3 * time.Second // longer than the lines below take, also on a busy host
+	w.pause("", "", "paused; no agent is working")
+	key := w.begin(7, 1)
+	stale, err := w.Waiting(t.Context(), key.Repo)
+	if err != nil || stale == nil {
+		t.Fatal(stale, err)
+	}
+	w.resume("", false, "resumed")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	wake := w.store.Wake(t.Context())
+	go func() { done <- w.Run(ctx) }()
+	until := func() {
+		t.Helper()
+		for end := time.After(time.Minute); w.waits(key) != ""; {
+			select {
+			case <-wake:
+			case <-end:
+				t.Fatalf("still waits: %s", w.waits(key))
+			}
+		}
+	}
+	until() // by the resumption
+	w.apply(event.Event{Task: key, Payload: event.StepBlocked{Waiting: stale}})
+	until()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestUnderWayIncludesBakes: an image that is being baked uses a VM.
 func TestUnderWayIncludesBakes(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,7 @@ func (s *Server) makePause(context.Context) error {
 		BakesBeginning: func() int { return int(s.bakesBeginning.Load()) },
 		Log:            s.opts.Log,
 		Every:          time.Minute,
+		Again:          5 * time.Second,
 	})
 	return nil
 }

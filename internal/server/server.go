@@ -132,7 +132,7 @@ type Server struct {
 	stuck   atomic.Bool // the store cannot be written
 	// bakesBeginning counts the bakes that may create a VM, but have none in the store yet.
 	bakesBeginning atomic.Int32
-	copying sync.Mutex  // held by a backup or a purge: one would keep what the other deletes
+	copying        sync.Mutex // held by a backup or a purge: one would keep what the other deletes
 
 	backups *backup.Schedule // nil unless they are configured
 }
