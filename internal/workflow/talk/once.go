@@ -42,7 +42,7 @@ func (s *Steps) lookFor(ctx context.Context, w *step.Attempt, number int) ([]for
 // ofThisJob leaves out comments that an errand of which a restored store knows nothing has posted for other jobs with the same key. These
 // keys have numbers that are counted from where the backup left off. A comment with the same text is the job's, whoever posted it.
 func ofThisJob(j *state.Job, found []forge.Comment, body string) []forge.Comment {
-	if j.Restored.IsZero() {
+	if j.Restored.IsZero() || j.Post == nil { // the key of a status comment has no number
 		return found
 	}
 	switch j.Post.Kind {

@@ -95,3 +95,23 @@ func TestProposalAfterARestoration(t *testing.T) {
 		})
 	}
 }
+
+// TestStatusAfterARestoration: an errand that was restored from a backup, which does not know the task's status comment, takes over the
+// one of the lost errand.
+func TestStatusAfterARestoration(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	status := func(j *state.Job) { j.Key = "1.status" }
+	w.Task.Visible = 1
+	lost := event.Of[event.StatusSent](w.Do(state.JobStatus, status)).Status
+	w.Task.Visible, w.Task.Status, w.Task.Phase = 2, state.StatusComment{}, state.PhaseDone
+	now := event.Of[event.StatusSent](w.Do(state.JobStatus, status, func(j *state.Job) {
+		j.Attempted, j.UnknownSince, j.Restored = true, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	})).Status
+	if lost.Comment == 0 || now.Comment != lost.Comment {
+		t.Errorf("got comment %d, the lost errand's is %d", now.Comment, lost.Comment)
+	}
+	if list := w.Ours(1); len(list) != 1 || !strings.Contains(list[0], "Done") {
+		t.Errorf("got %q, want one comment, which is up to date", list)
+	}
+}
