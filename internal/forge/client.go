@@ -78,5 +78,8 @@ func WithPriority(ctx context.Context, p Priority) context.Context {
 // Classify returns the class of err, and the time before which GitHub refuses a retry (zero if it named none).
 func Classify(err error) (Class, time.Time) { return client.Classify(err) }
 
+// IsPermanent reports whether err consists of nothing but calls that GitHub has refused, so that it does not help to repeat them.
+func IsPermanent(err error) bool { return client.IsPermanent(err) }
+
 // Explain returns the reason of err for people, and a hint that can be empty.
 func Explain(err error) (reason, hint string) { return client.Explain(err) }

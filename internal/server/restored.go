@@ -38,6 +38,19 @@ func (s *Server) mayChange(ctx context.Context) error {
 	return err
 }
 
+// afterRestoration returns when a store that is a copy from a backup, if it is one, may be worked with. It returns nil when ctx ends, since a
+// shutdown is no failure.
+func (s *Server) afterRestoration(ctx context.Context, sweeper *watch.Sweeper, steps catchUpSteps) error {
+	err := s.untilResumed(ctx, sweeper)
+	if err == nil && ctx.Err() == nil {
+		err = s.catchUp(ctx, steps)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
 // resumeWatch is how often a restored errand looks whether the operator has resumed it, if no write wakes it.
 const resumeWatch = 5 * time.Second
 
@@ -93,7 +106,8 @@ func (s *Server) catchUpSteps(sweeper *watch.Sweeper, inbox *handlers.Inbox) cat
 }
 
 // catchUp lets a restored errand learn what people did since the backup, before any job runs: time limits that have ended meanwhile then
-// come after the approvals that were given in time. It is done once after a restoration; if GitHub cannot be read, errand goes on.
+// come after the approvals that were given in time. It is done once after a restoration; if GitHub cannot be read for long, or refuses to show
+// something, errand goes on.
 func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
 	if r := s.store.Restored(); r.At.IsZero() || !r.CaughtUp.IsZero() {
 		return nil
@@ -108,6 +122,10 @@ func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
 		if err == nil {
 			break
 		}
+		if waitingIsUseless(err) {
+			s.opts.Log.Error().Err(err).Msg("GitHub refuses to show everything that happened since the backup; the restored errand begins to work without that, and some of its tasks may be out of date")
+			break
+		}
 		s.opts.Log.Warn().Err(err).Msg("failed to read from GitHub what happened since the backup; retrying")
 		if clock.Sleep(within, wait) != nil {
 			s.opts.Log.Error().Err(err).Msg("GitHub cannot be read; the restored errand begins to work without it, and some of its tasks may be out of date")
@@ -115,6 +133,20 @@ func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
 		}
 	}
 	return s.store.MarkCaughtUp(ctx)
+}
+
+// waitingIsUseless reports whether the steps of catchUp failed only because GitHub refuses to show something, such as a repository to which
+// the App no longer has access.
+func waitingIsUseless(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // every error of a tree is looked at
+		for _, err := range joined.Unwrap() {
+			if !waitingIsUseless(err) {
+				return false
+			}
+		}
+		return true
+	}
+	return errors.Is(err, watch.ErrRefused) || forge.IsPermanent(err)
 }
 
 // restoredCheck compares a restored store with GitHub and the VM provider, until the operator resumes errand. It changes nothing.

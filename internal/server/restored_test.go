@@ -1,13 +1,17 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/watch"
 	"github.com/errand-bot/errand/state/kv/boltkv"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -19,7 +23,8 @@ func TestCatchUp(t *testing.T) {
 	const all = "fetch apply compare apply poll"
 	for name, test := range map[string]struct {
 		restored bool
-		fails    int // attempts
+		fails    int   // attempts
+		with     error // instead of one that passes
 		stopped  bool
 		want     string
 		again    string // after a restart
@@ -27,6 +32,8 @@ func TestCatchUp(t *testing.T) {
 		"in a store of its own": {},
 		"after a restoration":   {restored: true, want: all},
 		"GitHub fails twice":    {restored: true, fails: 2, want: all + " " + all + " " + all},
+		"GitHub refuses":        {restored: true, fails: 9, with: &forge.Error{Class: forge.ClassPermanent, Err: forge.ErrNotFound}, want: all},
+		"it refuses a task":     {restored: true, fails: 9, with: fmt.Errorf("%w: 1 could not", watch.ErrRefused), want: all},
 		"errand is stopped":     {restored: true, stopped: true, want: all, again: all},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +64,7 @@ func TestCatchUp(t *testing.T) {
 							stop()
 						}
 						if what == "compare" && strings.Count(strings.Join(did, " "), what) <= test.fails {
-							return errors.New("GitHub does not answer")
+							return cmp.Or(test.with, errors.New("GitHub does not answer"))
 						}
 						return ctx.Err()
 					}
@@ -77,6 +84,35 @@ func TestCatchUp(t *testing.T) {
 			test.stopped, test.fails = false, 0
 			if got := run(t.Context(), nil); got != test.again {
 				t.Errorf("after a restart: got steps %q, want %q", got, test.again)
+			}
+		})
+	}
+}
+
+// TestShutdownDuringStart: an errand that is stopped before it works has not failed, whether its store is a copy from a backup or not.
+func TestShutdownDuringStart(t *testing.T) {
+	t.Parallel()
+	for name, restored := range map[string]bool{"restored": true, "in a store of its own": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, err := boltkv.Open(filepath.Join(t.TempDir(), "errand.db"), boltkv.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			s := &Server{opts: Options{Timing: &Timing{CatchUp: time.Minute}}}
+			if s.store, err = store.Open(t.Context(), db, store.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if restored {
+				if err := s.store.MarkRestored(t.Context(), time.Now().Add(-time.Hour), store.Action{ID: "1", Command: "restore"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			if err := s.afterRestoration(ctx, nil, catchUpSteps{}); err != nil {
+				t.Errorf("got error %v", err)
 			}
 		})
 	}

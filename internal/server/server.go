@@ -320,10 +320,7 @@ func (s *Server) work(ctx context.Context) error {
 	s.describe(ctx)
 	s.ready.Store(true)
 	s.opts.Log.Info().Str("app", me.Slug).Str("listen", s.Addr().String()).Msg("errand is ready")
-	if err := s.untilResumed(ctx, sweeper); err != nil || ctx.Err() != nil {
-		return err
-	}
-	if err := s.catchUp(ctx, s.catchUpSteps(sweeper, inbox)); err != nil || ctx.Err() != nil {
+	if err := s.afterRestoration(ctx, sweeper, s.catchUpSteps(sweeper, inbox)); err != nil || ctx.Err() != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)

@@ -15,17 +15,18 @@ import (
 )
 
 // TestRateLimitIsLoggedOnce: a sweep that hits one limit at many repositories logs one line; every other error has its own
-// line.
+// line. The sweep's error tells whether it helps to wait.
 func TestRateLimitIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		fault simgithub.Fault
-		lines int
-		says  string
+		fault   simgithub.Fault
+		refused bool
+		lines   int
+		says    string
 	}{
-		"primary limit":   {simgithub.Fault{Primary: true, Reset: 3600}, 1, `"repositories":6`},
-		"secondary limit": {simgithub.Fault{Secondary: true, RetryAfter: 3600}, 1, `"repositories":6`},
-		"gone":            {simgithub.Fault{Status: http.StatusGone}, 6, `"repository":"acme/r4"`},
+		"primary limit":   {simgithub.Fault{Primary: true, Reset: 3600}, false, 1, `"repositories":6`},
+		"secondary limit": {simgithub.Fault{Secondary: true, RetryAfter: 3600}, false, 1, `"repositories":6`},
+		"without issues":  {simgithub.Fault{Status: http.StatusGone}, true, 6, `"repository":"acme/r4"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +41,8 @@ func TestRateLimitIsLoggedOnce(t *testing.T) {
 			cfg.Log = zerolog.New(&log)
 			c.fault.Path = "^/repos/acme/[^/]+/issues"
 			check(t, l.sim.Fault(c.fault))
-			if err := watch.NewSweeper(cfg).SweepState(t.Context()); !errors.Is(err, watch.ErrIncomplete) {
+			err := watch.NewSweeper(cfg).SweepState(t.Context())
+			if !errors.Is(err, watch.ErrIncomplete) || errors.Is(err, watch.ErrRefused) != c.refused {
 				t.Errorf("a sweep that could not read the repositories ended with %v", err)
 			}
 			if n := strings.Count(log.String(), `"level":"warn"`); n != c.lines || !strings.Contains(log.String(), c.says) {

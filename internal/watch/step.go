@@ -20,16 +20,26 @@ func (p *Poller) Poll(ctx context.Context) (young, any bool, err error) { return
 // SweepDeliveries fetches lost webhooks once.
 func (s *Sweeper) SweepDeliveries(ctx context.Context) error { return s.fetchLost(ctx) }
 
-// ErrIncomplete means that some tasks or repositories could not be compared with GitHub.
-var ErrIncomplete = errors.New("compare tasks and repositories with GitHub")
+// Errors of SweepState.
+var (
+	// ErrIncomplete means that some tasks or repositories could not be compared with GitHub.
+	ErrIncomplete = errors.New("compare tasks and repositories with GitHub")
+	// ErrRefused means the same, and that it does not help to wait: GitHub refuses to show them until a person changes something.
+	ErrRefused = fmt.Errorf("%w: GitHub refuses to show them", ErrIncomplete)
+)
 
 // SweepState compares with GitHub's state once. Unlike Run, it also returns an error if a single task or repository could not be compared.
 func (s *Sweeper) SweepState(ctx context.Context) error {
-	failed, err := s.compareAll(ctx)
-	if err == nil && failed > 0 {
-		err = fmt.Errorf("%w: %d could not", ErrIncomplete, failed)
+	f, err := s.compareAll(ctx)
+	switch {
+	case err != nil:
+		return err
+	case f.all > f.refused:
+		return fmt.Errorf("%w: %d could not", ErrIncomplete, f.all)
+	case f.refused > 0:
+		return fmt.Errorf("%w: %d could not", ErrRefused, f.refused)
 	}
-	return err
+	return nil
 }
 
 // A Following follows one run, one connection at a time. It is for a single goroutine.

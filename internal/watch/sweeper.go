@@ -131,7 +131,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 
 // compareAll compares every task, and every issue that should have one, with GitHub. It logs the errors of single tasks and repositories,
 // and returns their number.
-func (s *Sweeper) compareAll(ctx context.Context) (failed int, err error) {
+func (s *Sweeper) compareAll(ctx context.Context) (f failures, err error) {
 	places, complete, unlisted := s.places(ctx)
 	var limits limitedReads
 	open := map[state.TaskKey]bool{}
@@ -144,35 +144,44 @@ func (s *Sweeper) compareAll(ctx context.Context) (failed int, err error) {
 		if err == nil {
 			err = s.compareTask(ctx, t)
 		}
-		if err != nil {
-			failed++
-		}
+		f.count(err)
 		if err != nil && ctx.Err() == nil && !limits.countTask(err) {
 			s.cfg.Log.Warn().Err(err).Str("task", l.Key.String()).Msg("failed to compare a task with GitHub")
 		}
 		return ctx.Err()
 	})
 	if err != nil {
-		return failed, fmt.Errorf("list the open tasks: %w", err)
+		return f, fmt.Errorf("list the open tasks: %w", err)
 	}
 	maps.DeleteFunc(s.lastRead, func(k state.TaskKey, _ readTimes) bool { return !open[k] })
 	// A restarted task starts without old denials.
 	maps.DeleteFunc(s.unreachableSince, func(k state.TaskKey, _ time.Time) bool { return !open[k] })
 	if err := s.watch(ctx, places, complete); err != nil {
-		return failed, err
+		return f, err
 	}
 	for _, p := range slices.SortedFunc(maps.Values(places), func(a, b place) int { return cmp.Compare(a.repo.ID, b.repo.ID) }) {
 		err := errors.Join(s.reportLostTriggers(ctx, p), s.storeLostMentions(ctx, p))
-		if err != nil {
-			failed++
-		}
+		f.count(err)
 		// An error does not affect other repositories.
 		if err != nil && ctx.Err() == nil && !limits.countRepository(err) {
 			s.cfg.Log.Warn().Err(err).Str("repository", p.repo.FullName()).Msg("failed to look for issues without a task")
 		}
 	}
 	limits.log(&s.cfg.Log)
-	return failed, unlisted
+	return f, unlisted
+}
+
+// failures counts the tasks and repositories that could not be compared, and those of them that GitHub will refuse again.
+type failures struct{ all, refused int }
+
+func (f *failures) count(err error) {
+	if err == nil {
+		return
+	}
+	f.all++
+	if forge.IsPermanent(err) {
+		f.refused++
+	}
 }
 
 // place is a repository's current name and installation.

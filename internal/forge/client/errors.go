@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -61,6 +62,21 @@ func Classify(err error) (Class, time.Time) {
 		return ClassTemporary, limit.Until
 	}
 	return ClassUnknown, time.Time{}
+}
+
+// IsPermanent reports whether err consists of nothing but calls that GitHub has refused, so that it does not help to repeat them.
+func IsPermanent(err error) bool {
+	if e, ok := err.(*Error); ok { //nolint:errorlint // every error of a tree is looked at
+		return e.Class == ClassPermanent
+	}
+	switch e := err.(type) { //nolint:errorlint // likewise
+	case interface{ Unwrap() error }:
+		return IsPermanent(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		all := e.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !IsPermanent(err) })
+	}
+	return false
 }
 
 // Explain returns the reason of err for people, and a hint that can be empty.
