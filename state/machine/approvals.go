@@ -370,6 +370,9 @@ func removeApproval(c *change) {
 
 func isReminded(c *change) bool { return c.t.NewestPlan().Reminded }
 
+// isReminderOrEnd reports whether a time limit of a plan has ended.
+func isReminderOrEnd(c *change) bool { return isDue(state.DueRemind)(c) || isDue(state.DueExpire)(c) }
+
 // postReminder posts the only reminder that the newest revision is not approved yet.
 func postReminder(c *change) {
 	c.t.NewestPlan().Reminded = true

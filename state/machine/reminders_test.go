@@ -29,19 +29,21 @@ func TestUnapprovedPlanIsRemindedAndExpires(t *testing.T) {
 	if len(l.jobs) != 0 {
 		t.Errorf("got jobs %v for a reminder of another revision, want none", kindsOf(l.jobs))
 	}
+	for _, kind := range []state.DueKind{state.DueRemind, state.DueExpire} {
+		for _, e := range []event.Event{{Context: event.Context{Approving: true}}, {Context: event.Context{Unvetted: true}}} { // somebody answers just then, or before an outage
+			e.Payload = event.NewDue(kind, hash)
+			l.do(e)
+			l.want(state.PhaseAwaitingPreliminaryApproval, state.JobDue)
+			if j := l.jobs[0]; j.Args.Due != kind || j.Args.Key != hash || !j.NotBefore.After(l.now) {
+				t.Errorf("got job %+v", j)
+			}
+		}
+	}
 	l.do(event.Event{Payload: event.NewDue("remind", hash)})
 	l.want(state.PhaseAwaitingPreliminaryApproval, state.JobPost)
 	l.do(event.Event{Payload: event.NewDue("remind", hash)})
 	if len(l.jobs) != 0 {
 		t.Errorf("got jobs %v for a second reminder of the same revision, want none", kindsOf(l.jobs))
-	}
-	for _, e := range []event.Event{{Context: event.Context{Approving: true}}, {Context: event.Context{Unvetted: true}}} { // somebody answers just then, or before an outage
-		e.Payload = event.NewDue("expire", hash)
-		l.do(e)
-		l.want(state.PhaseAwaitingPreliminaryApproval, state.JobDue)
-		if j := l.jobs[0]; j.Args.Due != state.DueExpire || j.Args.Key != hash || !j.NotBefore.After(l.now) {
-			t.Errorf("got job %+v", j)
-		}
 	}
 	l.do(event.Event{Payload: event.NewDue("expire", hash)})
 	l.want(state.PhaseCancelled, state.JobPost, state.JobRelease)

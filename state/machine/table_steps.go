@@ -150,15 +150,18 @@ var stepRows = []Row{
 	},
 	{
 		From: approving, On: event.KindDue,
-		If: "remind", when: all(isDue(state.DueRemind), isNewestPlan, not(isReminded)),
-		To: same, do: postReminder,
-		Doc: "a reminder is posted",
+		If: "remind or expire, but an approval or a comment is being checked", when: all(isReminderOrEnd, isNewestPlan, isBeingAnswered),
+		To: same, do: func(c *change) {
+			d := of[event.Due](c)
+			c.scheduleDue(d.For, d.Plan, c.e.Now.Add(c.p.Recheck))
+		},
+		Doc: "checked again a little later",
 	},
 	{
 		From: approving, On: event.KindDue,
-		If: "expire, but an approval or a comment is being checked", when: all(isDue(state.DueExpire), isNewestPlan, isBeingAnswered),
-		To: same, do: func(c *change) { c.scheduleDue(state.DueExpire, of[event.Due](c).Plan, c.e.Now.Add(c.p.Recheck)) },
-		Doc: "checked again a little later",
+		If: "remind", when: all(isDue(state.DueRemind), isNewestPlan, not(isReminded)),
+		To: same, do: postReminder,
+		Doc: "a reminder is posted",
 	},
 	{
 		From: approving, On: event.KindDue,
