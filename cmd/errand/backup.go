@@ -44,7 +44,7 @@ func backupCommand(w cli.World) *cobra.Command {
 				return err
 			}
 			if file == "" {
-				file = backup.Info{Deployment: cfg.Deployment, At: time.Now()}.FileName()
+				file = backup.Info{Deployment: cfg.Deployment, App: cfg.GitHub.AppID, At: time.Now()}.FileName()
 			}
 			ctx, stop := cli.UntilSignal(c.Context())
 			defer stop()
@@ -52,7 +52,7 @@ func backupCommand(w cli.World) *cobra.Command {
 		},
 	}
 	cli.ConfigFlag(c, &path)
-	c.Flags().StringVarP(&file, "output", "o", "", "the archive's file, which must not exist; default: errand-DEPLOYMENT-TIME.tar.zst in this folder")
+	c.Flags().StringVarP(&file, "output", "o", "", "the archive's file, which must not exist; default: errand-DEPLOYMENT-APP-TIME.tar.zst in this folder")
 	return c
 }
 

@@ -52,9 +52,9 @@ type Info struct {
 	App        int64     `json:"app_id"`
 }
 
-// FileName returns the usual name of the backup's file.
+// FileName returns the usual name of the backup's file. It differs for each GitHub App and deployment.
 func (i Info) FileName() string {
-	return fmt.Sprintf("errand-%s-%s%s", i.Deployment, i.At.UTC().Format(nameTime), nameEnd)
+	return fmt.Sprintf("errand-%s-%d-%s%s", i.Deployment, i.App, i.At.UTC().Format(nameTime), nameEnd)
 }
 
 const (

@@ -3,6 +3,7 @@ package backup
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -128,7 +129,7 @@ func TestBackupHasStoreAndFiles(t *testing.T) {
 	if err != nil || c.Info != info || c.Files != 4 {
 		t.Errorf("got %+v, %v", c, err)
 	}
-	if got := info.FileName(); got != "errand-prod-20261121-120000Z.tar.zst" {
+	if got := info.FileName(); got != "errand-prod-7-20261121-120000Z.tar.zst" {
 		t.Errorf("got file name %s", got)
 	}
 }
@@ -302,5 +303,52 @@ func TestBackupUnderLoad(t *testing.T) {
 	workers.Wait()
 	if refs == 0 {
 		t.Error("no backup had a reference: nothing was tested")
+	}
+}
+
+// TestBackupSparesTheDisk: a backup that would fill the disk of the data folder is refused before the store is copied, or ends before the
+// archive fills the disk. Nothing of it remains.
+func TestBackupSparesTheDisk(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		free   []uint64 // at each check; the last one from then on
+		taken  bool
+		failed bool
+	}{
+		"enough":                    {free: []uint64{1 << 40}, taken: true},
+		"not enough for the store":  {free: []uint64{reserve}},
+		"filled by the archive":     {free: []uint64{1 << 40, 1 << 40, reserve}, taken: true, failed: true},
+		"filled while it is copied": {free: []uint64{1 << 40, reserve}, taken: true, failed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newDataFolder(t, t.TempDir())
+			noise := make([]byte, 3*checkEvery) // cannot be compressed
+			if _, err := rand.Read(noise); err != nil {
+				t.Fatal(err)
+			}
+			f.write(t, "transcripts/large", string(noise))
+			source, checks := f.source(), 0
+			source.Free = func(path string) (uint64, error) {
+				checks++
+				return test.free[min(checks, len(test.free))-1], nil
+			}
+			c, err := Take(t.Context(), source)
+			if (err == nil) != test.taken || err != nil && !errors.Is(err, ErrNoSpace) {
+				t.Fatalf("got error %v", err)
+			}
+			to := filepath.Join(t.TempDir(), "backup")
+			if err == nil {
+				_, err = Save(t.Context(), to, func(ctx context.Context, w io.Writer) error { return errors.Join(c.WriteTo(ctx, w), c.Close()) })
+				if failed := errors.Is(err, ErrNoSpace); failed != test.failed || err != nil && !failed {
+					t.Errorf("got error %v", err)
+				}
+			}
+			left, gerr := filepath.Glob(filepath.Join(f.dir, tempPrefix+"*"))
+			parts, derr := os.ReadDir(filepath.Dir(to))
+			if gerr != nil || derr != nil || len(left) > 0 || (len(parts) > 0) != (err == nil) {
+				t.Errorf("left: %q and %q (%v, %v)", left, parts, gerr, derr)
+			}
+		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -34,6 +35,22 @@ type Schedule struct {
 	Made func(at time.Time)
 	Now  func() time.Time
 	Log  zerolog.Logger
+
+	mu      sync.Mutex
+	failure error
+}
+
+// Failure returns why the last backup failed, or nil.
+func (s *Schedule) Failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure
+}
+
+func (s *Schedule) setFailure(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = err
 }
 
 // retryAfter is how long after a failure another backup is tried.
@@ -103,9 +120,11 @@ func (s *Schedule) Run(ctx context.Context) error {
 			return nil
 		case err != nil:
 			failed = s.Now().Add(min(retryAfter, s.Every))
+			s.setFailure(err)
 			s.Log.Error().Err(err).Str("folder", s.Folder).Time("retry", failed).Msg("failed to make a scheduled backup")
 		default:
 			failed = time.Time{}
+			s.setFailure(nil)
 			s.Log.Info().Str("file", name).Int("files", got.Files).Msg("made a scheduled backup")
 		}
 	}

@@ -25,7 +25,7 @@ func scheduled(t *testing.T, fails func(try int) bool) (*Schedule, *int) {
 	whole := newDataFolder(t, t.TempDir()).archived(t)
 	return &Schedule{
 		Folder: folder, Data: t.TempDir(), Every: 24 * time.Hour, Keep: 2, Now: time.Now,
-		Info: func() Info { return Info{Deployment: "demo", At: time.Now()} },
+		Info: func() Info { return Info{Deployment: "demo", App: 7, At: time.Now()} },
 		Make: func(_ context.Context, w io.Writer) error {
 			*tries++
 			data := whole
@@ -61,19 +61,21 @@ func (s *Schedule) runFor(t *testing.T, d time.Duration) {
 	}
 }
 
-// TestScheduledBackups: a backup is made at once, and then each day, also across restarts. Only older backups of this deployment are deleted.
+// TestScheduledBackups: a backup is made at once, and then each day, also across restarts. Only older backups of this deployment and App are
+// deleted.
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	s, tries := scheduled(t, nil)
 	others := []string{
-		"errand-demo-20000101-000000Z.tar.zst.part", "errand-demo-2-20000101-000000Z.tar.zst", "errand-other-20000101-000000Z.tar.zst", "errand-demo-now.tar.zst", "notes.txt", "x.tar.zst",
+		"errand-demo-7-20000101-000000Z.tar.zst.part", "errand-demo-2-7-20000101-000000Z.tar.zst", "errand-other-7-20000101-000000Z.tar.zst", "errand-demo-8-20000101-000000Z.tar.zst",
+		"errand-demo-20000101-000000Z.tar.zst", "errand-demo-7-now.tar.zst", "notes.txt", "x.tar.zst",
 	}
 	for _, name := range others {
 		if err := os.WriteFile(filepath.Join(s.Folder, name), []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	dir := "errand-demo-20000101-000001Z.tar.zst" // a folder
+	dir := "errand-demo-7-20000101-000001Z.tar.zst" // a folder
 	if err := os.Mkdir(filepath.Join(s.Folder, dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestScheduledBackups(t *testing.T) {
 		s.runFor(t, 48*time.Hour) // after a restart
 		want := append(slices.Clone(others), dir)
 		for _, day := range []int{2, 3} {
-			want = append(want, Info{Deployment: "demo", At: began.Add(time.Duration(day) * 24 * time.Hour)}.FileName())
+			want = append(want, Info{Deployment: "demo", App: 7, At: began.Add(time.Duration(day) * 24 * time.Hour)}.FileName())
 		}
 		got := s.in(t)
 		slices.Sort(want)
@@ -106,7 +108,7 @@ func TestFailedScheduledBackups(t *testing.T) {
 	s, tries := scheduled(t, func(try int) bool { return try > 3 })
 	s.Keep = 2
 	synctest.Test(t, func(t *testing.T) {
-		future := Info{Deployment: "demo", At: time.Now().Add(1000 * time.Hour)}.FileName()
+		future := Info{Deployment: "demo", App: 7, At: time.Now().Add(1000 * time.Hour)}.FileName()
 		if err := os.WriteFile(filepath.Join(s.Folder, future), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +117,13 @@ func TestFailedScheduledBackups(t *testing.T) {
 			t.Errorf("got %d backups in 71 hours", *tries)
 		}
 		before := s.in(t)
+		if err := s.Failure(); err != nil {
+			t.Errorf("got failure %v", err)
+		}
 		s.runFor(t, 119*time.Minute)
+		if err := s.Failure(); !errors.Is(err, ErrDamaged) {
+			t.Errorf("got failure %v", err)
+		}
 		if *tries != 7 { // after an hour, and then each quarter
 			t.Errorf("got %d tries", *tries)
 		}

@@ -31,6 +31,9 @@ type Source struct {
 	Info Info // without Format and Schema
 	// Schema reads the schema's version from the store.
 	Schema func(ctx context.Context) (int, error)
+	// Free returns the free space on the disk of a path: a backup that would fill the disk of the data folder is refused with ErrNoSpace,
+	// or ends with it. Nil checks nothing; FreeSpace asks the operating system.
+	Free func(path string) (uint64, error)
 }
 
 // A Copy is a consistent copy of a data folder. It takes little space on the disk: its files are those of the data
@@ -39,6 +42,7 @@ type Copy struct {
 	Info  Info
 	dir   string
 	files []file
+	space func(more int64) error // checks the space on the disk of the data folder
 }
 
 // file is a file of a copy. Files to which errand appends may have grown since.
@@ -51,11 +55,14 @@ type file struct {
 // Take copies a data folder. Whatever the copied store refers to is among the copied files: files are written before the store
 // refers to them, and while the store's copy begins and the files get their second names, which takes milliseconds, none is deleted.
 func Take(ctx context.Context, s Source) (_ *Copy, err error) {
+	if err := s.hasRoom(); err != nil {
+		return nil, fmt.Errorf("make a backup: %w", err)
+	}
 	dir, err := os.MkdirTemp(s.Data, tempPrefix+"*")
 	if err != nil {
 		return nil, fmt.Errorf("make a backup: %w", err)
 	}
-	c := &Copy{Info: s.Info, dir: dir}
+	c := &Copy{Info: s.Info, dir: dir, space: s.hasSpace}
 	c.Info.Format = Format
 	if c.Info.Schema, err = s.Schema(ctx); err == nil {
 		err = c.fill(ctx, s)

@@ -20,9 +20,10 @@ import (
 	"github.com/errand-bot/errand/internal/durable"
 )
 
-// WriteTo writes the archive. It does not hold up errand, however slow w is.
+// WriteTo writes the archive. It does not hold up errand, however slow w is. It ends with ErrNoSpace before the disk of the data folder,
+// on which the archive may be, is full.
 func (c *Copy) WriteTo(ctx context.Context, w io.Writer) error {
-	z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // errand works beside it
+	z, err := zstd.NewWriter(&sparing{to: w, check: c.space}, zstd.WithEncoderConcurrency(1)) // errand works beside it
 	if err != nil {
 		return fmt.Errorf("compress the backup: %w", err)
 	}

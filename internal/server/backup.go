@@ -31,6 +31,7 @@ func (s *Server) backup(ctx context.Context) (admin.BackupCopy, error) {
 	c, err := backup.Take(ctx, backup.Source{
 		Data: s.cfg.Data, Store: s.file, Hold: s.archive.HoldDeletions, Info: s.backupInfo(),
 		Schema: func(ctx context.Context) (int, error) { return store.Schema(ctx, s.db) },
+		Free:   backup.FreeSpace,
 	})
 	if err != nil {
 		s.copying.Unlock()
@@ -118,6 +119,8 @@ func backupCheck(b *backup.Schedule, running bool) doctor.Check {
 		switch {
 		case err != nil:
 			f.Status, f.Found = doctor.Skipped, fmt.Sprintf("The backups cannot be listed: %v.", err)
+		case b.Failure() != nil:
+			f.Status, f.Found, f.Fix = doctor.Warning, fmt.Sprintf("The last backup failed: %v.", b.Failure()), "errand tries again every quarter of an hour."
 		case at.IsZero():
 			f.Status, f.Found, f.Meaning, f.Fix = doctor.Warning, fmt.Sprintf("There is no backup in %s yet; one is made every %s.", b.Folder, every), lost, fix
 		case age > 2*b.Every:
@@ -154,6 +157,7 @@ func BackupStopped(ctx context.Context, cfg config.Config, opts Options, w io.Wr
 	c, err := backup.Take(ctx, backup.Source{
 		Data: cfg.Data, Store: db, Info: s.backupInfo(),
 		Schema: func(ctx context.Context) (int, error) { return store.Schema(ctx, db) },
+		Free:   backup.FreeSpace,
 	})
 	if err != nil {
 		return err
