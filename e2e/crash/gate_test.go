@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -59,6 +60,27 @@ type script struct {
 	fault    fault         // planted as a control
 	patience time.Duration // timeout of one step of this life
 	held     map[point]*held
+	listen   func(context.Context) (net.Listener, error) // opens errand's port; nil for an ordinary one
+	started  ledger                                      // VMs and runs
+	tried    ledger                                      // names of VMs, also of those whose creation failed
+}
+
+// ledger is a list of what all incarnations have done.
+type ledger struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (l *ledger) add(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, what)
+}
+
+func (l *ledger) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.list)
 }
 
 // held is an operation that does not begin until it is released.

@@ -183,7 +183,10 @@ type gatedProvider struct {
 }
 
 func (p gatedProvider) Create(ctx context.Context, spec fleet.Spec) (fleet.VM, error) {
-	return through(ctx, p.g, "vm: create", func(ctx context.Context) (fleet.VM, error) { return p.Provider.Create(ctx, spec) })
+	return through(ctx, p.g, "vm: create", func(ctx context.Context) (fleet.VM, error) {
+		p.g.s.tried.add(spec.Name)
+		return p.Provider.Create(ctx, spec)
+	})
 }
 
 func (p gatedProvider) Delete(ctx context.Context, name string, why fleet.Reason) error {
@@ -239,7 +242,13 @@ func (r gatedRunner) Unpack(ctx context.Context, vm string, spec pack.UnpackSpec
 }
 
 func (r gatedRunner) Start(ctx context.Context, vm string, spec runner.Spec) error {
-	return r.g.do(ctx, "ssh: start run", func(ctx context.Context) error { return r.Runner.Start(ctx, vm, spec) })
+	return r.g.do(ctx, "ssh: start run", func(ctx context.Context) error {
+		err := r.Runner.Start(ctx, vm, spec)
+		if err == nil {
+			r.g.s.started.add(spec.ID)
+		}
+		return err
+	})
 }
 
 func (r gatedRunner) Knows(ctx context.Context, vm, run string) (bool, error) {

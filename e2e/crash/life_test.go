@@ -78,6 +78,7 @@ func begin(ctx context.Context, dir string, s *script) (*life, error) {
 	l.world, err = demo.New(ctx, demo.Config{
 		Dir: dir, BinDir: common.Bin, Agent: common.Agent("simagent"), StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: s.settings, Timing: &s.timing,
 		Now: s.clock.now, Key: rsatest.Key(), Log: zerolog.New(l.log).With().Timestamp().Logger(), Version: "crash", Options: l.incarnate,
+		Listen: s.listen,
 	})
 	if err != nil {
 		return nil, errors.Join(err, l.log.Close())

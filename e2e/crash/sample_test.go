@@ -21,13 +21,7 @@ const (
 // lives have the same order of operations; ERRAND_CRASH_POINTS replays one by its name in the log.
 func TestSample(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	if text := os.Getenv("ERRAND_CRASH_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("ERRAND_CRASH_SEED: %v", err)
-		}
-	}
+	seed := seedOf(t)
 	t.Logf("a sample: ERRAND_CRASH_SEED=%d draws it again", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	scripts := []*script{newScript()}
@@ -69,4 +63,18 @@ func TestSample(t *testing.T) {
 		c.add(len(hits), len(hits))
 	}
 	c.conclude(t, fmt.Sprintf("crash, a sample drawn with ERRAND_CRASH_SEED=%d", seed), sampled*perDrawn)
+}
+
+// seedOf returns the value of ERRAND_CRASH_SEED, or another seed each time.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv("ERRAND_CRASH_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano())
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("ERRAND_CRASH_SEED: %v", err)
+	}
+	return seed
 }

@@ -88,6 +88,9 @@ type Config struct {
 	Log     zerolog.Logger
 	Version string
 	Now     func() time.Time
+	// Listen opens errand's port at each start, for example a socket that stays open meanwhile, as a service manager's does. It may
+	// be nil.
+	Listen func(context.Context) (net.Listener, error)
 	// Options may modify the server's options at each start of errand; tests use it to install hooks. It may be nil.
 	Options func(*server.Options)
 }
@@ -228,7 +231,7 @@ func (w *World) Start(ctx context.Context) error {
 	if w.cfg.Unreachable {
 		hook = handlers.NoHook
 	}
-	w.GitHub.SetWebhook(hook, cfg.GitHub.WebhookSecret.Reveal())
+	w.GitHub.SetWebhook(hook, "") // the secret stays: it is replaced at GitHub and in errand's file, one after the other
 	bin, err := w.binDir()
 	if err != nil {
 		return errors.Join(err, ln.Close())
@@ -260,6 +263,9 @@ func (w *World) Start(ctx context.Context) error {
 // listen opens errand's port, the same one each time. While errand was down another process may have used it, so listen
 // retries for a while.
 func (w *World) listen(ctx context.Context) (ln net.Listener, err error) {
+	if w.cfg.Listen != nil {
+		return w.cfg.Listen(ctx)
+	}
 	var lc net.ListenConfig
 	if w.URL == "" {
 		return lc.Listen(ctx, "tcp", "127.0.0.1:0")
