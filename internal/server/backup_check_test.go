@@ -42,7 +42,7 @@ func TestFailedBackupIsReported(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	list := backupCheck(s)(t.Context())
+	list := backupCheck(s, true)(t.Context())
 	if len(list) != 1 || list[0].Status != doctor.Warning || !strings.Contains(list[0].Found, backup.ErrNoSpace.Error()) {
 		t.Errorf("got %+v", list)
 	}
