@@ -84,7 +84,7 @@ func (s *story) alike(text string) string {
 	for _, r := range []struct{ pattern, with string }{
 		{`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`, "UUID"},
 		{`\b(\d\d? [A-Z][a-z]{2} )?\d\d:\d\d UTC`, "HH:MM UTC"}, {`\b[0-9a-f]{40}\b`, "SHA"}, {`\b[0-9a-f]{7,12}\b`, "HASH"},
-		{`issuecomment-\d+`, "issuecomment-N"}, {`discussion_r\d+`, "discussion_rN"}, {`errand-[a-z0-9]+-\d+-\d+-[0-9a-f]+-g\d+`, "errand-VM"},
+		{`issuecomment-\d+`, "issuecomment-N"}, {`discussion_r\d+`, "discussion_rN"}, {`pullrequestreview-\d+`, "pullrequestreview-N"}, {`errand-[a-z0-9]+-\d+-\d+-[0-9a-f]+-g\d+`, "errand-VM"},
 		{`\b(?:so far )?\d+ (?:s|ms|min)\b`, "TIME"}, {`<!-- errand:[^ ]+ -->`, "<!-- errand:KEY -->"}, {`[\d.]+k? tokens`, "N tokens"}, {`archive of [\d.]+ k?B`, "archive of N kB"}, {`\$[\d.]+ of`, "$N of"},
 		{`\| TIME \| [\d.]+k? \| (?:under )?\$[\d.]+ \|`, "| TIME | N | $N |"},
 	} {

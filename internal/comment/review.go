@@ -2,6 +2,7 @@ package comment
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -34,9 +35,18 @@ type AnsweredThread struct {
 type ReviewInput struct {
 	Summary string // the agent's summary of the round
 	Threads []AnsweredThread
-	// Items are answers to feedback outside of threads, or in threads that no longer exist.
-	Items []string
+	// Others are answers to feedback outside of threads, or in threads that no longer exist.
+	Others []OtherAnswer
 }
+
+// OtherAnswer is an answer that is only in the text of a review.
+type OtherAnswer struct {
+	To   state.Feedback
+	Text string
+}
+
+// maxOthers is the maximum number of other answers in a review's text.
+const maxOthers = 30
 
 // maxReviewLines is the maximum number of threads that a review's text lists.
 const maxReviewLines = 100
@@ -50,16 +60,52 @@ func ReviewBody(t *state.Task, in ReviewInput, v View) string {
 		if summary != "" && !strings.Contains(summary, "\n") {
 			title, summary = title+" "+summary, ""
 		}
-		others := markdown.BulletList(in.Items, 30)
-		if others != "" {
-			others = "Other feedback:\n" + others
-		}
-		text = markdown.Paragraphs(title, summary, reviewLines(t, in.Threads), others, proposals(t, v))
+		text = markdown.Paragraphs(title, summary, reviewLines(t, in.Threads), otherAnswers(t, in.Others), proposals(t, v))
 		if utf8.RuneCountInString(text) <= MaxLength-300 {
 			break
 		}
 	}
 	return v.marked(text)
+}
+
+// otherAnswers lists the answers to other feedback, each with a link to it.
+func otherAnswers(t *state.Task, list []OtherAnswer) string {
+	if len(list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("Other feedback:\n")
+	for i, o := range list {
+		if i == maxOthers {
+			fmt.Fprintf(&b, "- and %s\n", words.Many(len(list)-i, "more answer"))
+			break
+		}
+		b.WriteString("- ")
+		if name, url := feedbackLink(t, o.To); url != "" {
+			b.WriteString(markdown.Link(name, url) + ": ")
+		}
+		b.WriteString(markdown.Line(o.Text, 300) + "\n")
+	}
+	return b.String()
+}
+
+// feedbackLink returns what a piece of feedback is, and its address, which is empty if it has none.
+func feedbackLink(t *state.Task, f state.Feedback) (name, url string) {
+	kind, number, _ := strings.Cut(f.ID, ":")
+	id, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case f.Thread != 0:
+		return "comment", fmt.Sprintf("%s#discussion_r%d", t.PR.URL, f.Thread)
+	case err != nil:
+		return "", ""
+	case kind == "comment" && f.OnPR:
+		return kind, fmt.Sprintf("%s#issuecomment-%d", t.PR.URL, id)
+	case kind == "comment":
+		return kind, fmt.Sprintf("%s/issues/%d#issuecomment-%d", t.Repo.URL, t.Key.Issue, id)
+	case kind == "review":
+		return kind, fmt.Sprintf("%s#pullrequestreview-%d", t.PR.URL, id)
+	}
+	return "", ""
 }
 
 // reviewTally counts the threads by their results, such as "5 of 6 addressed, 1 question."

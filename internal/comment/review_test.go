@@ -20,7 +20,10 @@ func TestReviewBody(t *testing.T) {
 				changed, {Path: "a`b|c.go", Top: 42, Result: ThreadAnswered}, {Path: "calc_test.go", Line: 1, Top: 43, Result: ThreadQuestion},
 				{Path: "calc.go", Line: 9, Top: 44, Result: ThreadQuestion}, {Path: "calc.go", Line: 12, Top: 45, Result: ThreadUnanswered},
 			},
-			Items: []string{"Documented, @bob.", "<!-- errand:k -->"},
+			Others: []OtherAnswer{
+				{state.Feedback{ID: "comment:51", OnPR: true}, "Documented, @bob."}, {state.Feedback{ID: "comment:52"}, "<!-- errand:k -->"}, {state.Feedback{ID: "review:53", OnPR: true}, "Split\nup."},
+				{state.Feedback{ID: "thread:PRRT_x", Thread: 46}, "The thread is gone."}, {state.Feedback{ID: "ci"}, "Without an address."},
+			},
 		},
 		"no_summary": {Threads: []AnsweredThread{{Path: "calc.go", Line: 7, Top: 41, Result: ThreadUnanswered}}},
 	}
@@ -38,7 +41,7 @@ func TestReviewBodyIsWithinTheLimit(t *testing.T) {
 	in := ReviewInput{Summary: strings.Repeat("summary 🦫\n", 30_000)}
 	for range 2000 {
 		in.Threads = append(in.Threads, AnsweredThread{Path: strings.Repeat("p/", 2000), Line: 1, Top: 1 << 60, Result: ThreadAnswered})
-		in.Items = append(in.Items, strings.Repeat("item ", 20_000))
+		in.Others = append(in.Others, OtherAnswer{state.Feedback{ID: "comment:1"}, strings.Repeat("item ", 20_000)})
 	}
 	got := ReviewBody(with(prOpen), in, view("k"))
 	if n := utf8.RuneCountInString(got); n > MaxLength {
@@ -60,7 +63,7 @@ func FuzzReviewBody(f *testing.F) {
 		if len(summary)+len(path)+len(item) > 6000 {
 			return
 		}
-		in := ReviewInput{Summary: summary, Items: []string{item, summary}, Threads: []AnsweredThread{
+		in := ReviewInput{Summary: summary, Others: []OtherAnswer{{state.Feedback{ID: "comment:" + item}, item}, {state.Feedback{ID: summary}, summary}}, Threads: []AnsweredThread{
 			{Path: path, Line: 3, Top: 1, Result: ThreadChanged, Commit: item}, {Path: path, Top: 2, Result: ThreadQuestion},
 		}}
 		task := with(func(t *state.Task) { prOpen(t) })

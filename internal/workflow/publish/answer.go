@@ -60,7 +60,10 @@ func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error
 // over, nil if there are none.
 func (s *Steps) roundPost(r *round, left func(f state.Feedback) bool) *state.Post {
 	t := r.Task
-	items := s.otherAnswers(t, left)
+	var items []string
+	for _, o := range s.otherAnswers(t, left) {
+		items = append(items, o.Text)
+	}
 	if len(items) == 0 {
 		return nil
 	}
@@ -68,21 +71,21 @@ func (s *Steps) roundPost(r *round, left func(f state.Feedback) bool) *state.Pos
 }
 
 // otherAnswers returns the answers to feedback outside of threads, and to that in threads which are left over.
-func (s *Steps) otherAnswers(t *state.Task, left func(f state.Feedback) bool) (items []string) {
+func (s *Steps) otherAnswers(t *state.Task, left func(f state.Feedback) bool) (list []comment.OtherAnswer) {
 	for _, f := range t.Feedback {
 		switch {
 		case f.TakenBy == "":
 		case f.Thread != 0:
 			if left(f) {
 				text, _ := s.answerTo(t, f)
-				items = append(items, text)
+				list = append(list, comment.OtherAnswer{To: f, Text: text})
 			}
 		case f.Kind == state.FeedbackComment || f.Kind == state.FeedbackReview || f.Kind == state.FeedbackAnswer:
 			text, _ := s.answerTo(t, f)
-			items = append(items, text)
+			list = append(list, comment.OtherAnswer{To: f, Text: text})
 		}
 	}
-	return items
+	return list
 }
 
 func roundSummary(w *state.Work) string {

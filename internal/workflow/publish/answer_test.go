@@ -60,7 +60,7 @@ func TestEveryThreadIsAnsweredOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		"**1 of 2 addressed, 1 without an answer.** All done in " + head[:8], "- [`slug.go:3`](" + w.Task.PR.URL + "#discussion_r" + workflowtest.Itoa(a.Comments[0].ID) + "): changed in ",
-		"- [`slug.go:5`](", "- Documented. ", "<!-- errand:1.review-1 -->",
+		"- [`slug.go:5`](", "- [comment](" + w.Task.Repo.URL + "/issues/1#issuecomment-5): Documented. ", "<!-- errand:1.review-1 -->",
 	} {
 		if !strings.Contains(list[0].Body, want) {
 			t.Errorf("the review does not contain %q:\n%s", want, list[0].Body)

@@ -97,7 +97,7 @@ func (s *Steps) reviewBody(r *round) string {
 	v.Key = fmt.Sprintf("%d.review-%d", t.Gen, t.Round)
 	in := comment.ReviewInput{Summary: mapIDs(roundSummary(t.Work), t.Work.IDs)}
 	answered := func(f state.Feedback) bool { return r.threads[f.Thread].Node != "" && r.answered(f) }
-	in.Items = s.otherAnswers(t, func(f state.Feedback) bool { return !answered(f) })
+	in.Others = s.otherAnswers(t, func(f state.Feedback) bool { return !answered(f) })
 	for _, f := range r.targets() {
 		if !answered(f) {
 			continue
