@@ -58,12 +58,15 @@ func OpenInit(ctx context.Context, cfg config.Config, opts Options) (*Init, erro
 const (
 	initLarge   = "/var/tmp" // where large files belong, because /tmp is often in memory
 	initPattern = "errand-init-"
+	// initMarker is a file in the folders that other processes may delete when nobody holds their lock.
+	initMarker = "made-by-errand-init"
 	// maxAbandoned is the number of folders that one start deletes.
 	maxAbandoned = 20
 )
 
 // initDir makes a temporary folder for sandboxes, with checkouts and what they install: in TMPDIR, or else where large files belong. As
-// long as the lock is held, no other process takes the folder for abandoned.
+// long as the lock is held, no other process takes the folder for abandoned. On file systems without locks the folder gets no marker, and
+// lock is nil.
 func initDir() (dir string, lock *os.File, err error) {
 	for range maxAbandoned {
 		if dir, err = "", error(nil); os.Getenv("TMPDIR") == "" {
@@ -75,12 +78,18 @@ func initDir() (dir string, lock *os.File, err error) {
 		if err != nil {
 			return "", nil, err
 		}
-		if lock, err = lockFolder(dir); err == nil {
-			return dir, lock, nil
+		lock, err = lockFolder(dir)
+		switch {
+		case err == nil:
+			return dir, lock, os.WriteFile(filepath.Join(dir, initMarker), nil, 0o600)
+		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, errReplaced):
+			return dir, nil, nil //nolint:nilerr // there are no locks here
 		}
 	}
 	return "", nil, err
 }
+
+var errReplaced = errors.New("another process deleted the folder, or it is another user's")
 
 // lockFolder locks a folder of this user, if nobody else has locked or deleted it.
 func lockFolder(dir string) (*os.File, error) {
@@ -91,7 +100,7 @@ func lockFolder(dir string) (*os.File, error) {
 	var opened, named unix.Stat_t
 	err = errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.Fstat(int(f.Fd()), &opened), unix.Lstat(dir, &named))
 	if err == nil && (opened.Dev != named.Dev || opened.Ino != named.Ino || int(opened.Uid) != os.Geteuid()) {
-		err = errors.New("another process deleted the folder, or it is another user's")
+		err = errReplaced
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -108,6 +117,9 @@ func (i *Init) deleteAbandoned(ctx context.Context) {
 	for _, place := range places {
 		list, _ := filepath.Glob(filepath.Join(place, initPattern+"*")) // it fails only for a bad pattern
 		for _, dir := range list[:min(len(list), maxAbandoned)] {
+			if _, err := os.Lstat(filepath.Join(dir, initMarker)); err != nil {
+				continue // something else of a person, or just being made
+			}
 			lock, err := lockFolder(dir)
 			if err != nil {
 				continue // in use, or another user's
@@ -146,11 +158,26 @@ func (s *Server) deleteTrial(ctx context.Context, dir string) error {
 			return err
 		}
 	}
+	left, err := os.ReadDir(filepath.Join(trial.localDir(), "boxes"))
+	if err != nil {
+		return err
+	}
+	for _, e := range left {
+		if fleet.ValidName(e.Name()) == nil {
+			return fmt.Errorf("the sandbox %s is of another deployment: run errand init with its configuration", e.Name())
+		}
+	}
 	return local.RemoveAll(dir)
 }
 
 // Close deletes the temporary folder.
-func (i *Init) Close() error { return errors.Join(i.s.Close(), os.RemoveAll(i.dir), i.lock.Close()) }
+func (i *Init) Close() error {
+	err := errors.Join(i.s.Close(), os.RemoveAll(i.dir))
+	if i.lock != nil {
+		err = errors.Join(err, i.lock.Close())
+	}
+	return err
+}
 
 // Proposer returns the proposer of settings.
 func (i *Init) Proposer() *initrepo.Proposer {

@@ -15,12 +15,15 @@ import (
 )
 
 // TestInitDeletesWhatWasAbandoned: a folder without a process goes, also one with read-only folders in it; a folder in use, one without the
-// name, a file, and what a link points at stay.
+// name or the marker, a file, and what a link points at stay.
 func TestInitDeletesWhatWasAbandoned(t *testing.T) {
 	tmp, elsewhere := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	kept := filepath.Join(elsewhere, "kept")
-	for _, file := range []string{kept, filepath.Join(tmp, "errand-init-file"), filepath.Join(tmp, "errand-demo", "x"), filepath.Join(tmp, "errand-init-1", "a", "b"), filepath.Join(tmp, "errand-init-2", "mod", "b")} {
+	for _, file := range []string{
+		kept, filepath.Join(tmp, "errand-init-file"), filepath.Join(tmp, "errand-demo", "x"), filepath.Join(tmp, "errand-init-1", "a", "b"), filepath.Join(tmp, "errand-init-2", "mod", "b"),
+		filepath.Join(tmp, "errand-init-1", initMarker), filepath.Join(tmp, "errand-init-2", initMarker), filepath.Join(tmp, "errand-init-notes", "mine"),
+	} {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +54,7 @@ func TestInitDeletesWhatWasAbandoned(t *testing.T) {
 		}
 		return list
 	}
-	want := []string{"errand-demo", "errand-init-file", "errand-init-link", filepath.Base(inUse)}
+	want := []string{"errand-demo", "errand-init-file", "errand-init-link", "errand-init-notes", filepath.Base(inUse)}
 	slices.Sort(want)
 	if got := names(); !slices.Equal(got, want) || log.Len() > 0 {
 		t.Errorf("got %q, want %q; log %s", got, want, &log)
@@ -73,6 +76,9 @@ func TestInitSaysWhatItCannotDelete(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	if err := os.MkdirAll(filepath.Join(tmp, "errand-init-1", "local", "boxes"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "errand-init-1", initMarker), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer

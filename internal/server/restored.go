@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -145,6 +146,10 @@ func waitingIsUseless(err error) bool {
 			}
 		}
 		return true
+	}
+	var refused *forge.Error
+	if errors.As(err, &refused) && refused.Status == http.StatusUnauthorized {
+		return false // the App as a whole: an operator can correct its key, or the clock
 	}
 	return errors.Is(err, watch.ErrRefused) || forge.IsPermanent(err)
 }
