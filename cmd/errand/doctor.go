@@ -79,7 +79,7 @@ func (e examination) run(ctx context.Context, w cli.World) error {
 	if errors.Is(ctx.Err(), context.Canceled) { // by Ctrl-C: what was not finished is no problem
 		return errors.New("interrupted before all checks were finished")
 	}
-	e.nameConfig(&report)
+	e.adapt(w, &report)
 	report.Clean()
 	if e.asJSON {
 		encoder := json.NewEncoder(w.Out)
@@ -97,16 +97,18 @@ func (e examination) run(ctx context.Context, w cli.World) error {
 // ownCommand is a command of errand's in a text, up to its name.
 var ownCommand = regexp.MustCompile("`((?:[^`]* )?errand (?:backup|cancel|doctor|reap|restore|resume)\\b)([^`]*)`")
 
-// nameConfig adds the configuration to the commands of errand's that the report advises, so that they can be copied.
-func (e examination) nameConfig(r *doctor.Report) {
-	if e.path == cli.DefaultConfig {
-		return
+// adapt makes the commands that the report advises those of this installation, so that they can be copied: errand's name their configuration, and a
+// container is started by its manager.
+func (e examination) adapt(w cli.World, r *doctor.Report) {
+	service := strings.NewReplacer()
+	if inContainer(w) {
+		service = strings.NewReplacer("`systemctl restart errand`", "`docker compose restart errand`", "`systemctl start errand`", "`docker compose start errand`")
 	}
 	for i := range r.Findings {
 		for _, text := range []*string{&r.Findings[i].Found, &r.Findings[i].Fix} {
-			*text = ownCommand.ReplaceAllStringFunc(*text, func(command string) string {
+			*text = ownCommand.ReplaceAllStringFunc(service.Replace(*text), func(command string) string {
 				part := ownCommand.FindStringSubmatch(command)
-				if strings.Contains(part[2], " -c ") {
+				if e.path == cli.DefaultConfig || strings.Contains(part[2], " -c ") {
 					return command
 				}
 				return "`" + part[1] + " -c " + remote.Quote(e.path) + part[2] + "`"

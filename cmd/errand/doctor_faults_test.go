@@ -211,7 +211,7 @@ func hostFaults() []planted {
 		{"a secret without rights", false, func(c *clinic) {
 			c.notRoot()
 			c.mode("hook", 0)
-		}, []problem{{"config", doctor.Failed, "hook: permission denied; let user"}}},
+		}, []problem{{"config", doctor.Failed, "hook: permission denied; if errand runs as this user"}}},
 		{"a store without rights", true, func(c *clinic) {
 			c.notRoot()
 			c.stop()

@@ -87,3 +87,21 @@ func TestDoctorOfUntrustedCertificate(t *testing.T) {
 		t.Errorf("got %+v", list)
 	}
 }
+
+// TestDoctorAdaptsCommands: the commands of an advice can be copied as they are.
+func TestDoctorAdaptsCommands(t *testing.T) {
+	t.Parallel()
+	const advice = "`systemctl restart errand`, `errand resume acme/shop`, `cd /b && errand backup`, `sudo -u '#7' errand doctor`, `journalctl -u errand | grep backup`, `sudo -u errand errand doctor -c x`"
+	for name, row := range map[string]struct{ path, container, want string }{
+		"the default file": {cli.DefaultConfig, "", advice},
+		"another file": {"/etc/my errand.yml", "", "`systemctl restart errand`, `errand resume -c '/etc/my errand.yml' acme/shop`, `cd /b && errand backup -c '/etc/my errand.yml'`, " +
+			"`sudo -u '#7' errand doctor -c '/etc/my errand.yml'`, `journalctl -u errand | grep backup`, `sudo -u errand errand doctor -c x`"},
+		"a container": {cli.DefaultConfig, "docker", strings.Replace(advice, "systemctl", "docker compose", 1)},
+	} {
+		r := doctor.Report{Findings: []doctor.Finding{{Fix: advice}}}
+		examination{path: row.path}.adapt(cli.World{Lookup: func(string) (string, bool) { return row.container, row.container != "" }}, &r)
+		if got := r.Findings[0].Fix; got != row.want {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}

@@ -98,7 +98,7 @@ func (s *Secret) resolve(env func(string) (string, bool), standIns bool) error {
 		value, err = readSecret(rest)
 		if errors.Is(err, fs.ErrPermission) {
 			id := os.Geteuid()
-			return fmt.Errorf("%w; let user %d, who runs this, read it: `sudo chown %[2]d %[3]s && sudo chmod 0600 %[3]s`", err, id, remote.Quote(rest))
+			return fmt.Errorf("%w; if errand runs as this user (%d), let it read the file: `sudo chown %[2]d %[3]s && sudo chmod 0600 %[3]s`; otherwise run this as errand's user", err, id, remote.Quote(rest))
 		}
 		if err != nil {
 			return fmt.Errorf("%w; write the path of a file that errand can read", err)

@@ -96,6 +96,10 @@ func (h Host) closed(path string, info fs.FileInfo) *Finding {
 		Check: "host.data", Status: Failed, Found: fmt.Sprintf("%s belongs to another user (%d) than the one who runs errand, %s.", path, uid, h.account()),
 		Meaning: "errand does not start, or cannot store webhooks and tasks.", Fix: fmt.Sprintf("`sudo chown -R %s %s`.", h.account(), remote.Quote(h.Data)),
 	}
+	if os.Geteuid() == id { // which need not be errand's user
+		f.Found = fmt.Sprintf("%s belongs to another user (%d) than the one who runs this, %s, who has no access.", path, uid, h.account())
+		f.Fix = fmt.Sprintf("If errand runs as user %d, run this as that user: `sudo -u '#%[1]d' errand doctor`. If it runs as %s: `sudo chown -R %[2]s %s`.", uid, h.account(), remote.Quote(h.Data))
+	}
 	if uid == id && h.own(path) {
 		f.Found = fmt.Sprintf("errand's user cannot read and write %s (mode %04o).", path, mode)
 		f.Chmod = &Chmod{Path: path, Mode: mode&^0o077 | want}
