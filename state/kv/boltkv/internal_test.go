@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/state/kv"
 )
@@ -171,6 +172,9 @@ func TestReplacedFileIsRecognized(t *testing.T) {
 	}
 	if stillAt(path, file) {
 		t.Error("stillAt: got true for a replaced file, want false")
+	}
+	if err := tryLock(file, path, unix.LOCK_EX); !errors.Is(err, ErrLocked) {
+		t.Errorf("the lock of a replaced file: got error %v, want ErrLocked", err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

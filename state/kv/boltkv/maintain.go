@@ -68,13 +68,23 @@ func Lock(path string) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-	case errors.Is(err, unix.EWOULDBLOCK):
-		return nil, errors.Join(ErrLocked, f.Close())
-	case err != nil:
-		return nil, errors.Join(fmt.Errorf("lock the store: %w", err), f.Close())
+	if err := tryLock(f, path, unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f.Close, nil
+}
+
+// tryLock locks a file that was opened at path. The error is ErrLocked if a process has it open, or has replaced it since: see stillAt.
+func tryLock(f *os.File, path string, how int) error {
+	switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return ErrLocked
+	case err != nil:
+		return fmt.Errorf("lock the store: %w", err)
+	case !stillAt(path, f):
+		return ErrLocked
+	}
+	return nil
 }
 
 // IsOpen reports whether a process has the file at path open, as Open does. It changes nothing; a file that does not exist is not open.
@@ -87,13 +97,11 @@ func IsOpen(path string) (open bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
-	case errors.Is(err, unix.EWOULDBLOCK):
+	err = tryLock(f, path, unix.LOCK_SH)
+	if errors.Is(err, ErrLocked) {
 		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("look for the lock of the store: %w", err)
 	}
-	return false, nil
+	return false, err
 }
 
 // writerFunc implements io.Writer.
