@@ -167,6 +167,23 @@ func TestDestroySparesWorkThatIsBeingSaved(t *testing.T) {
 	}
 }
 
+// TestDestroyByForceWhilePlanning: no comment says that the work of an agent is saved whose VM is deleted.
+func TestDestroyByForceWhilePlanning(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.start()
+	l.launch()
+	l.jobs = nil
+	l.destroy(true)
+	l.want(state.PhaseAwaitingAnswer, state.JobPost, state.JobRelease)
+	for _, j := range l.jobs {
+		if j.Post != nil && (j.Post.Kind != state.PostVM || j.Post.Reason != state.VMNotSaved) {
+			t.Errorf("got post %+v, want one that says that the VM is gone", j.Post)
+		}
+	}
+}
+
 // TestDestroyByForceWhileSaving: the last comment of a canceled task no longer waits for its work to be saved.
 func TestDestroyByForceWhileSaving(t *testing.T) {
 	t.Parallel()

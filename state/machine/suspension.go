@@ -326,11 +326,13 @@ func (c *change) deleteWorkspace(reason string) (lost bool) {
 		}
 	}
 	if lost && !c.t.Ended() {
-		c.enqueuePost(fmt.Sprintf("destroyed-%d", c.t.Version+1), state.Post{
-			Kind: state.PostVM, Reason: state.VMNotSaved, Text: reason, By: c.personToNotify(),
-		})
+		c.postLostWork(reason)
 	}
 	return lost
+}
+
+func (c *change) postLostWork(reason string) {
+	c.enqueuePost(fmt.Sprintf("destroyed-%d", c.t.Version+1), state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: reason, By: c.personToNotify()})
 }
 
 // destroyByForce is destroyWorkspace for a task that is at work: it is stopped first, as by the command stop.
@@ -348,9 +350,11 @@ func destroyByForce(c *change) {
 		return
 	}
 	stopByHand(c)
-	if c.deleteWorkspace("the operator stopped the task, and deleted the VM and its saved work") {
-		c.jobs = slices.DeleteFunc(c.jobs, func(j state.Job) bool { // that comment says that the work is saved
-			return j.Kind == state.JobPost && j.Post.Kind == state.PostQuestion
-		})
+	c.jobs = slices.DeleteFunc(c.jobs, func(j state.Job) bool { // that comment says that the work is saved
+		return j.Kind == state.JobPost && j.Post.Kind == state.PostQuestion
+	})
+	const reason = "the operator stopped the task, and deleted the VM and its saved work"
+	if !c.deleteWorkspace(reason) { // a plan's agent has changed nothing, but its session is lost
+		c.postLostWork(reason)
 	}
 }
