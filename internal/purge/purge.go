@@ -48,6 +48,8 @@ type Config struct {
 	Release func(ctx context.Context, vm string, why state.VMEndReason) error
 	// Follows reports whether the log of a run is being read.
 	Follows func(run string) bool
+	// Settle waits until no summary of a task is being written by somebody who has read the task before it was purged.
+	Settle func()
 	// Copies lists other folders that may contain texts of tasks.
 	Copies func() ([]string, error)
 	// Patience is how long Purge waits for work on the task that is under way.
@@ -93,12 +95,21 @@ func (p *Purger) Purge(ctx context.Context, key state.TaskKey, a store.Action) (
 		return store.Purged{}, err
 	}
 	done := store.Purged{Task: fmt.Sprintf("%s#%d", t.Repo.FullName(), key.Issue), At: p.cfg.Now().UTC(), Again: !t.Purged.IsZero()}
+	open, err := p.cfg.Store.Purging(ctx)
+	if err != nil {
+		return store.Purged{}, err
+	}
+	for _, o := range open { // an interrupted purge has deleted the name of the branch from the task
+		if o.Task == key {
+			t = onBranch(t, o.Branch)
+		}
+	}
 	jobs, err := p.cfg.Store.Jobs(ctx, key)
 	if err != nil {
 		return store.Purged{}, err
 	}
 	for _, j := range jobs {
-		if j.Kind == state.JobPost || j.Kind == state.JobStatus {
+		if isComment(j) {
 			done.Unposted++
 		}
 	}
@@ -185,7 +196,7 @@ func (p *Purger) Resume(ctx context.Context) error {
 				t.Repo.FullName(), t.Key.Issue))
 			continue
 		}
-		list = append(list, purged{t, o.FilesDeleted})
+		list = append(list, purged{onBranch(t, o.Branch), o.FilesDeleted})
 	}
 	var done store.Purged
 	if err := errors.Join(append(left, p.finish(ctx, list, &done))...); err != nil {
@@ -201,11 +212,22 @@ type purged struct {
 	filesDeleted bool
 }
 
+// onBranch returns the task with the name of its branch, unless it has one.
+func onBranch(t *state.Task, branch string) *state.Task {
+	if t.Branch.Name == "" {
+		copied := *t
+		copied.Branch.Name = branch
+		t = &copied
+	}
+	return t
+}
+
 // finish deletes the files, failed webhooks and images of purged tasks, compacts the store, and removes the marks of the tasks.
 func (p *Purger) finish(ctx context.Context, list []purged, done *store.Purged) error {
 	if len(list) == 0 {
 		return nil
 	}
+	p.cfg.Settle()
 	for _, l := range list {
 		if l.filesDeleted { // by now, files are those of a later life
 			continue
@@ -305,15 +327,28 @@ func (p *Purger) await(ctx context.Context, key state.TaskKey) (*state.Task, err
 			return nil, err
 		}
 		if busy == "" {
-			return t, nil
-		}
-		if waited >= p.cfg.Patience {
+			posting, err := p.isPosting(ctx, key)
+			if err != nil || !posting || waited >= p.cfg.Patience {
+				return t, err
+			}
+		} else if waited >= p.cfg.Patience {
 			return nil, &RefusedError{busy + "; try again in a minute"}
 		}
 		if err := clock.Sleep(ctx, pauseBetween); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// isPosting reports whether a change of a comment is queued, such as the task's last one. It is dropped by a purge if errand cannot make it
+// for long.
+func (p *Purger) isPosting(ctx context.Context, key state.TaskKey) (bool, error) {
+	jobs, err := p.cfg.Store.Jobs(ctx, key)
+	return slices.ContainsFunc(jobs, isComment), err
+}
+
+func isComment(j state.Job) bool {
+	return slices.Contains([]state.JobKind{state.JobPost, state.JobStatus, state.JobUntick}, j.Kind)
 }
 
 // busy returns why the ended task cannot be purged yet, or "".

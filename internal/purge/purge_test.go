@@ -2,6 +2,7 @@ package purge_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,6 +52,8 @@ type world struct {
 	purger   *purge.Purger
 	compact  func(ctx context.Context) (before, after int64, err error)
 	follows  string
+	patience time.Duration
+	settle   func() // ends what had read the task before the purge
 	between  func() // called once when the Purger has found that nothing is under way
 	// unreadable makes the deletion of files fail.
 	unreadable bool
@@ -84,9 +87,14 @@ func (w *world) open() {
 			w.released = append(w.released, vm)
 			return nil
 		},
-		Follows:  func(run string) bool { return run == w.follows },
-		Copies:   func() ([]string, error) { return nil, nil },
-		Patience: 300 * time.Millisecond, Retry: time.Millisecond, Now: w.now, Log: zerolog.Nop(),
+		Follows: func(run string) bool { return run == w.follows },
+		Copies:  func() ([]string, error) { return nil, nil },
+		Settle: func() {
+			if f := w.settle; f != nil {
+				f()
+			}
+		},
+		Patience: cmp.Or(w.patience, 300*time.Millisecond), Retry: time.Millisecond, Now: w.now, Log: zerolog.Nop(),
 	})
 }
 

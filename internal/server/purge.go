@@ -27,6 +27,7 @@ func (s *Server) makePurger(context.Context) error {
 		Compact:  s.file.Compact,
 		Release:  s.fleet.Release,
 		Follows:  s.super.Follows,
+		Settle:   s.summaries.Settle,
 		Copies:   func() ([]string, error) { return backup.PutAside(s.cfg.Data) },
 		Patience: purgePatience,
 		Retry:    time.Minute,

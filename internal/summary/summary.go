@@ -65,6 +65,12 @@ func (w *Writer) Write(ctx context.Context, key state.TaskKey) {
 	}
 }
 
+// Settle waits until no summary is being written. Later ones see what is stored by now.
+func (w *Writer) Settle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+}
+
 func (w *Writer) save(t *state.Task) error {
 	data, err := json.MarshalIndent(t.Summary(), "", "  ")
 	if err != nil {

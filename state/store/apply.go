@@ -132,7 +132,7 @@ func (s *Store) spendAck(tx kv.Tx, e event.Event, ack Ack, queue *queue) error {
 func (s *Store) transition(tx kv.Tx, before *state.Task, e event.Event, queue *queue) (Applied, error) {
 	ch := s.next(before, e, s.policy)
 	if ch.DropTexts {
-		if err := tx.Put(prePurging+e.Task.String(), nil); err != nil {
+		if err := markPurge(tx, before); err != nil {
 			return Applied{}, err
 		}
 	}

@@ -37,7 +37,7 @@ const (
 	preUpstream = "upstream/" // NAME: the limit or error that keeps runs from using this model provider
 	keyPauses   = "paused"    // the Pauses that are in effect
 	keyRestored = "restored"  // a Restored, if this is a copy from a backup
-	prePurging  = "purging/"  // TASK: a purged task of which files may be left, or texts in free pages of the database; filesDeleted, or empty
+	prePurging  = "purging/"  // TASK: a purged task of which files may be left, or texts in free pages of the database; filesDeleted, the branch, or empty
 
 )
 

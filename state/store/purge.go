@@ -36,17 +36,41 @@ type OpenPurge struct {
 	Task state.TaskKey
 	// FilesDeleted is set if no files of the task are left. Those that exist by now are of a later life.
 	FilesDeleted bool
+	// Branch is the branch of the purged life, by which failed webhooks about it are found, unless FilesDeleted is set.
+	Branch string
 }
 
-// filesDeleted is the mark of a purge of which only the database is left.
-const filesDeleted = "files-deleted"
+const (
+	// filesDeleted is the mark of a purge of which only the database is left.
+	filesDeleted = "files-deleted"
+	// ofBranch begins the mark of a purge with the name of the task's branch.
+	ofBranch = "branch:"
+)
+
+// markPurge stores that a task is being purged. The name of its branch stays in the mark until its files are deleted, also if the purge is
+// repeated.
+func markPurge(tx kv.Tx, t *state.Task) error {
+	key, mark := prePurging+t.Key.String(), []byte(nil)
+	if t.Branch.Name != "" {
+		mark = []byte(ofBranch + t.Branch.Name)
+	} else if old, err := tx.Get(key); err == nil && strings.HasPrefix(string(old), ofBranch) {
+		mark = old
+	} else if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	return tx.Put(key, mark)
+}
 
 // Purging returns the purges that have not been completed.
 func (s *Store) Purging(ctx context.Context) ([]OpenPurge, error) {
 	var list []OpenPurge
 	err := s.db.Scan(ctx, prePurging, "", 0, func(p kv.Pair) error {
 		key, err := state.ParseTaskKey(strings.TrimPrefix(p.Key, prePurging))
-		list = append(list, OpenPurge{key, string(p.Value) == filesDeleted})
+		branch, _ := strings.CutPrefix(string(p.Value), ofBranch)
+		if branch == string(p.Value) {
+			branch = ""
+		}
+		list = append(list, OpenPurge{key, string(p.Value) == filesDeleted, branch})
 		return err
 	})
 	if err != nil {
