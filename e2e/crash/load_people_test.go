@@ -141,6 +141,9 @@ func (l *load) reach(ctx context.Context, what string, until map[*subject]progre
 			}
 			if now := s.stageOf(t); now < s.until {
 				behind += fmt.Sprintf(" #%d %s is at %d of %d", s.issue, s.title, now, s.until)
+				if t != nil {
+					behind += fmt.Sprintf(" (%s, waiting %+v, question %+v)", t.Phase, t.Waiting, t.Question)
+				}
 			}
 		}
 		return behind == "", nil
