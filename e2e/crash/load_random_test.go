@@ -40,6 +40,11 @@ func (l *load) playAtRandom(ctx context.Context, rnd *rand.Rand) error {
 	if err := l.prepareAll(ctx, 150*time.Millisecond); err != nil {
 		return err
 	}
+	// A task that no backup knows begins again, and errand asks what to do with the work that it finds.
+	all := map[*subject]progress{l.inPlan: planning, l.waits: planning, l.works: planning, l.inReview: planning}
+	if err := l.reach(ctx, "all tasks to begin", all); err != nil {
+		return err
+	}
 	l.disturb = func(ctx context.Context) error { return l.disturbAtRandom(ctx, rnd) }
 	for n := range losses {
 		if err := l.backUp(ctx); err != nil {
