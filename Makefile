@@ -42,9 +42,10 @@ export CGO_ENABLED ?= 0
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: runner ## play the whole life of a task on this machine (ARGS="-interactive" keeps it up)
+demo: runner ## play the whole life of a task on this machine (ARGS="-interactive" keeps it up, ARGS="-setup" is for trying errand setup)
 	$(GO) build -o bin/errand-demo ./cmd/errand-demo
-	bin/errand-demo $(ARGS)
+	$(if $(findstring -setup,$(ARGS)),$(GO) build -o bin/errand ./cmd/errand)
+	@bin/errand-demo $(ARGS)
 
 test: ## all tests but the heavy ones; skipped tests are reported
 	$(RECORD) $(SCRATCH) $(COUNT) $(AT_ONCE) -timeout 20m ./...
@@ -113,6 +114,7 @@ build: runner ## bin/errand, bin/errand-demo, and the runner for this machine an
 	GOOS=linux GOARCH=arm64 $(GO) build -ldflags "-s -w" -o bin/errand-runner-linux-arm64 ./cmd/errand-runner
 
 runner: ## bin/errand-runner for this machine
+	@test -e bin/errand-runner || echo "Compiling errand and its dependencies, which takes some minutes the first time."
 	$(GO) build -ldflags "-s -w" -o bin/errand-runner ./cmd/errand-runner
 
 release: ## dist/: a reproducible archive and a list of components (SBOM) per platform, with checksums (PLATFORMS="linux-amd64 …")

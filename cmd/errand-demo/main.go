@@ -43,6 +43,7 @@ func main() {
 // options are the flags.
 type options struct {
 	interactive, fast bool
+	setup             bool
 	agent, keep, kind string
 	provider, sleep   string
 }
@@ -52,6 +53,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	fs := flag.NewFlagSet("errand-demo", flag.ContinueOnError)
 	fs.SetOutput(out)
 	fs.BoolVar(&o.interactive, "interactive", false, "keep everything running for a browser, and print the addresses")
+	fs.BoolVar(&o.setup, "setup", false, "simulate GitHub and a model for `errand setup`, and print what to do; needs bin/errand")
 	fs.BoolVar(&o.fast, "fast", true, "short intervals; false uses the production defaults")
 	fs.StringVar(&o.agent, "agent", "simagent", "simagent, or a command compatible with claude, with its arguments")
 	fs.StringVar(&o.keep, "keep", "", "folder for all files, which is kept; by default a temporary one")
@@ -78,13 +80,23 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, remove()) }()
+	inUse := false
+	defer func() {
+		if !inUse {
+			err = errors.Join(err, remove())
+		}
+	}()
 	logFile, err := os.Create(filepath.Join(dir, "errand.log"))
 	if err != nil {
 		return fmt.Errorf("create the log: %w", err)
 	}
 	defer func() { err = errors.Join(err, logFile.Close()) }()
-	cfg, err := world(o, dir, zerolog.New(logFile).With().Timestamp().Logger())
+	log := zerolog.New(logFile).With().Timestamp().Logger()
+	if o.setup {
+		inUse, err = trial(ctx, out, dir, log)
+		return err
+	}
+	cfg, err := world(o, dir, log)
 	if err != nil {
 		return err
 	}

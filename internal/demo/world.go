@@ -33,7 +33,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
-//go:embed fixture/*.txt script.yaml
+//go:embed fixture/*.txt fixture/trial/*.txt script.yaml trial.yaml
 var files embed.FS
 
 // The accounts and the repository of the simulated GitHub.
@@ -93,6 +93,8 @@ type Config struct {
 	Listen func(context.Context) (net.Listener, error)
 	// Options may modify the server's options at each start of errand; tests use it to install hooks. It may be nil.
 	Options func(*server.Options)
+
+	noApp bool // errand's App does not exist yet
 }
 
 // World is the simulators and one errand.
@@ -145,8 +147,13 @@ func New(ctx context.Context, cfg Config) (w *World, err error) {
 
 // startGitHub creates the accounts and the repository.
 func (w *World) startGitHub() (err error) {
+	slug := "errand"
+	if w.cfg.noApp {
+		slug = "another-app" // the simulator always has one
+	}
 	w.GitHub, err = simgithub.New(simgithub.Config{
 		Dir: filepath.Join(w.cfg.Dir, "github"), Key: w.cfg.Key, Log: w.cfg.Log.With().Str("part", "simgithub").Logger(), Now: w.cfg.Now, Pages: web.Handler,
+		AppSlug: slug,
 	})
 	if err != nil {
 		return fmt.Errorf("create the GitHub simulator: %w", err)
@@ -165,7 +172,7 @@ func (w *World) startGitHub() (err error) {
 	}
 	w.GitHub.AddOrg(Owner)
 	w.GitHub.AddUser(Outsider)
-	_, err = w.GitHub.SeedRepo(simgithub.RepoSeed{Owner: Owner, Name: Name, Files: files, Collaborators: map[string]simgithub.Role{
+	_, err = w.GitHub.SeedRepo(simgithub.RepoSeed{Owner: Owner, Name: Name, Files: files, NotInstalled: w.cfg.noApp, Collaborators: map[string]simgithub.Role{
 		Maintainer: simgithub.RoleAdmin, Writer: simgithub.RoleWrite, Machine: simgithub.RoleTriage,
 	}})
 	return err
@@ -173,15 +180,21 @@ func (w *World) startGitHub() (err error) {
 
 // fixture returns the small Go repository with a bug.
 func fixture() (map[string]string, error) {
+	return readFixture("fixture", "slug.go", "slug_test.go", "go.mod", "README.md", "errand.yml")
+}
+
+// readFixture returns files of a folder of the fixtures; errand.yml is the repository's .errand.yml.
+func readFixture(folder string, names ...string) (map[string]string, error) {
 	out := map[string]string{}
-	for path, name := range map[string]string{
-		"slug.go": "slug.go", "slug_test.go": "slug_test.go", "go.mod": "go.mod", "README.md": "README.md", ".errand.yml": "errand.yml",
-	} {
-		data, err := files.ReadFile("fixture/" + name + ".txt")
+	for _, name := range names {
+		data, err := files.ReadFile(folder + "/" + name + ".txt")
 		if err != nil {
 			return nil, fmt.Errorf("read the demo's repository: %w", err)
 		}
-		out[path] = string(data)
+		if name == "errand.yml" {
+			name = ".errand.yml"
+		}
+		out[name] = string(data)
 	}
 	return out, nil
 }
