@@ -25,6 +25,8 @@ type Programs struct {
 	Tested map[string]string
 	// Path is searched before PATH, as in sandboxes.
 	Path []string
+	// Visible are the folders that sandboxes see. Nil means everything, because sandboxes do not isolate files.
+	Visible []string
 }
 
 // programTimeout bounds the start of a program.
@@ -46,7 +48,12 @@ func (p Programs) check(ctx context.Context, adapter, program string) Finding {
 	path, err := p.find(program)
 	if err != nil {
 		f.Status, f.Found = Failed, fmt.Sprintf("The program %s is not installed: %v", program, err)
-		f.Meaning, f.Fix = "Agents cannot start.", fmt.Sprintf("Install %s where sandboxes see it (under /usr, or in a folder of local.path and local.binds), or set agent.command.", program)
+		f.Meaning, f.Fix = "Agents cannot start.", installVisibly(program)
+		return f
+	}
+	if p.isHidden(path) {
+		f.Status, f.Found = Failed, fmt.Sprintf("The program %s is only installed at %s, which sandboxes do not see.", program, path)
+		f.Meaning, f.Fix = "Agents cannot start.", installVisibly(program)
 		return f
 	}
 	ctx, cancel := context.WithTimeout(ctx, programTimeout)
@@ -102,14 +109,32 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// find searches a program as a sandbox does.
+func installVisibly(program string) string {
+	return fmt.Sprintf("Install %s where sandboxes see it (under /usr, or in a folder of local.path and local.binds), or set agent.command.", program)
+}
+
+// find searches a program as a sandbox does. If only errand's own PATH has it, sandboxes that isolate files may not see it.
 func (p Programs) find(program string) (string, error) {
 	if !strings.Contains(program, "/") {
-		for _, dir := range p.Path {
-			if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil {
+		for _, dir := range append(slices.Clone(p.Path), "/usr/local/bin", "/usr/bin") {
+			if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil && !p.isHidden(path) {
 				return path, nil
 			}
 		}
 	}
 	return exec.LookPath(program)
+}
+
+// isHidden reports whether sandboxes do not see a program, or what a symbolic link to it leads to.
+func (p Programs) isHidden(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if p.Visible == nil || err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(p.Visible, func(dir string) bool {
+		if target, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = target
+		}
+		return strings.HasPrefix(real, strings.TrimSuffix(dir, "/")+"/")
+	})
 }

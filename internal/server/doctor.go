@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/manifest"
 	"github.com/errand-bot/errand/internal/gateway"
@@ -187,6 +188,12 @@ func programs(cfg config.Config) doctor.Programs {
 	out := doctor.Programs{Commands: map[string]string{}, Tested: map[string]string{}, Path: cfg.Local.Path}
 	for _, name := range agents.Names() {
 		out.Tested[name] = agents.Version(name)
+	}
+	if cfg.Local.Kind != local.KindPlain && !cfg.Local.AllowUnsandboxed {
+		out.Visible = []string{"/usr", "/bin", "/sbin"}
+		for _, b := range cfg.Local.Binds {
+			out.Visible = append(out.Visible, b.Path)
+		}
 	}
 	for adapter := range cfg.Agent.Uses() {
 		if command := cfg.Agent.For(adapter).Command; len(command) > 0 && command[0] != runnerCommand {

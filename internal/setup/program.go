@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/errand-bot/errand/internal/agent/programs"
 	"github.com/errand-bot/errand/internal/config"
@@ -20,9 +22,13 @@ const programsName = "programs"
 func defaultProgram(r *run) string {
 	agent := r.answer("agent")
 	onVMs := r.answer("vms") != config.ProviderLocal
-	_, missing := exec.LookPath(agent)
+	path, err := exec.LookPath(agent)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	missing := err != nil || !strings.HasPrefix(path, "/usr/") // sandboxes do not see other folders
 	switch {
-	case onVMs && programs.Script(agent) != "", !onVMs && r.terminal.interactive && missing != nil:
+	case onVMs && programs.Script(agent) != "", !onVMs && r.terminal.interactive && missing:
 		return install
 	}
 	return "present"
