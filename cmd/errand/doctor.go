@@ -125,6 +125,9 @@ func (e examination) report(ctx context.Context, w cli.World, cfg config.Config,
 			Check: "config", Status: doctor.Failed, Found: err.Error(), Meaning: "errand does not start with it, so nothing else was checked.",
 			Fix: "Correct the lines above in " + e.path + ", or name another file with -c.",
 		}}
+		if errors.Is(err, fs.ErrNotExist) {
+			r.Findings[0].Fix = "Run `errand setup`, which writes a configuration, or name another file with -c."
+		}
 		if errors.Is(err, fs.ErrPermission) {
 			r.Findings[0].Meaning = "This user may not read " + e.path + ", so nothing was checked."
 			r.Findings[0].Fix = "Run this as the user that runs errand: `sudo -u errand errand doctor -c " + remote.Quote(e.path) + "`."

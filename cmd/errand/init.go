@@ -38,7 +38,7 @@ func initCommand(w cli.World) *cobra.Command {
 			"Present settings are only replaced with --force. Nothing of the repository runs outside of the sandbox. errand may be running or not.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !cli.RepoName.MatchString(args[0]) {
-				return cli.Usage(fmt.Errorf("init takes one repository, as OWNER/REPO, but got %q", args))
+				return cli.Usage(fmt.Errorf("write one repository as OWNER/REPO, instead of %q", strings.Join(args, " ")))
 			}
 			return nil
 		},

@@ -74,7 +74,7 @@ func TestInitRefuses(t *testing.T) {
 		"no terminal":       {code: 2, want: []string{"there is no terminal to ask in: add --dry-run, or --yes"}},
 		"JSON that asks":    {args: []string{"--json"}, code: 2, want: []string{"--json asks nothing"}},
 		"no repository":     {repo: "nowhere", args: []string{"--yes"}, code: 1, want: []string{"errand has no access to acme/nowhere: check the name, or install the App there"}},
-		"not a name":        {repo: "a/b", args: []string{"--yes"}, code: 2, want: []string{`as OWNER/REPO, but got ["acme/a/b"]`}},
+		"not a name":        {repo: "a/b", args: []string{"--yes"}, code: 2, want: []string{`write one repository as OWNER/REPO, instead of "acme/a/b"`}},
 		"default branch":    {args: []string{"--yes", "--branch", "main"}, code: 2, want: []string{"--branch main is the default branch"}},
 		"branch of a trick": {args: []string{"--yes", "--branch", "a/../b"}, code: 2, want: []string{"is not a name that errand accepts"}},
 		"archived": {

@@ -17,7 +17,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/operator"
@@ -37,6 +44,8 @@ func run(ctx context.Context, w cli.World) int {
 	)
 	root.AddCommand(operator.Commands(w)...)
 	addCompletions(root, w)
+	groupCommands(root)
+	useSetupConfig(root, w)
 	return cli.Execute(ctx, w, root)
 }
 
@@ -44,4 +53,38 @@ func run(ctx context.Context, w cli.World) int {
 func inContainer(w cli.World) bool {
 	manager, _ := w.Lookup("container")
 	return manager != ""
+}
+
+// groupCommands groups the list of commands in the help. Those that are not named here come last.
+func groupCommands(root *cobra.Command) {
+	for _, g := range []struct{ title, commands string }{
+		{"Set errand up:", "setup serve doctor init check-config config"},
+		{"See what it does:", "status tasks task logs audit"},
+		{"Act on tasks:", "run adopt stop retry cancel restart budget pause resume drain destroy purge"},
+		{"Maintain it:", "backup restore rotate bake reap simulate-costs"},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range root.Commands() {
+			if slices.Contains(strings.Fields(g.commands), c.Name()) {
+				c.GroupID = g.title
+			}
+		}
+	}
+}
+
+// useSetupConfig makes the configuration that `errand setup` writes the default of -c, unless the current folder has one.
+func useSetupConfig(root *cobra.Command, w cli.World) {
+	written := filepath.Join(setupDir(w), cli.DefaultConfig)
+	if _, err := os.Stat(cli.DefaultConfig); err == nil {
+		return
+	}
+	if _, err := os.Stat(written); errors.Is(err, fs.ErrNotExist) || !filepath.IsAbs(written) {
+		return // another error, such as a missing permission, is reported when the file is opened
+	}
+	for _, c := range root.Commands() {
+		if f := c.Flags().Lookup("config"); f != nil && f.DefValue == cli.DefaultConfig {
+			f.DefValue = written
+			_ = f.Value.Set(written) // a text, which cannot be refused
+		}
+	}
 }

@@ -37,12 +37,12 @@ func TestRun(t *testing.T) {
 		code     int
 		out, err []string
 	}{
-		"help":                 {args: nil, code: 0, out: []string{"serve", "check-config", "version"}},
+		"help":                 {args: nil, code: 0, out: []string{"Begin with `errand setup`", "Set errand up:\n  check-config ", "See what it does:\n  audit ", "Additional Commands:\n  completion "}},
 		"version":              {args: []string{"version"}, code: 0, out: []string{"errand ", "(go1."}},
 		"the example":          {args: []string{"check-config", "-c", "../../config.example.yml"}, code: 0, out: []string{"ok: ../../config.example.yml", "listen    127.0.0.1:8080", "data      errand-data", "provider  local"}},
 		"everything wrong":     {args: []string{"check-config", "-c", bad}, code: 1, err: []string{"bad.yml cannot be used:\nline 2: limits.turn: this key is unknown; did you mean turns?\nline 3: data: write a text"}},
 		"serve refuses it":     {args: []string{"serve", "-c", bad}, code: 1, err: []string{"line 2: limits.turn"}},
-		"no file":              {args: []string{"check-config", "-c", "none.yml"}, code: 1, err: []string{"open the configuration: open none.yml"}},
+		"no file":              {args: []string{"check-config", "-c", "none.yml"}, code: 1, err: []string{"open the configuration: open none.yml", "`errand setup` writes one; -c names another file"}},
 		"what is hardly meant": {args: []string{"check-config", "-c", "testdata/open.yml"}, code: 0, out: []string{"ok: ", "provider  hetzner", "warning: hetzner.egress: agents reach every host", "warning: hetzner.setup: ", "warning: hetzner.ssh_from: "}},
 		"logs of nothing":      {args: []string{"logs", "acme/shop"}, code: 2, err: []string{`as OWNER/REPO#N, but got ["acme/shop"]`}},
 		"logs of a level":      {args: []string{"logs", "acme/shop#1", "--level", "loud", "--data", "."}, code: 2, err: []string{`level "loud": write debug, info, warn or error`}},
@@ -57,7 +57,9 @@ func TestRun(t *testing.T) {
 		"no such type":         {args: []string{"simulate-costs", "--type", "cx99"}, code: 1, err: []string{"cx99 cannot be ordered in fsn1"}},
 		"a trace of nonsense":  {args: []string{"simulate-costs", "--trace", bad}, code: 1, err: []string{"bad.yml: line 1: "}},
 		"two traces":           {args: []string{"simulate-costs", "--trace", bad, "--generate", "burst"}, code: 1, err: []string{"trace", "generate"}},
-		"unknown command":      {args: []string{"srve"}, code: 2, err: []string{`unknown command "srve"`, "--help"}},
+		"unknown command":      {args: []string{"frobnicate"}, code: 2, err: []string{"unknown command \"frobnicate\"\nSee `errand --help`."}},
+		"misspelled command":   {args: []string{"srve"}, code: 2, err: []string{`unknown command "srve"; did you mean serve?`}},
+		"wrong use of one":     {args: []string{"init"}, code: 2, err: []string{"See `errand init --help`."}},
 		"unknown flag":         {args: []string{"serve", "--port=1"}, code: 2, err: []string{"unknown flag: --port"}},
 		"a superfluous word":   {args: []string{"check-config", "x.yml"}, code: 2, err: []string{`check-config takes no arguments, got "x.yml"`}},
 		"a flag with no file":  {args: []string{"serve", "-c"}, code: 2, err: []string{"flag needs an argument"}},

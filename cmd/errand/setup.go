@@ -43,6 +43,12 @@ func setupCommand(w cli.World) *cobra.Command {
 			"checks. What exists is kept, so the command can be interrupted and repeated at any time. Questions, as keys of the file:\n\n" + questionList(),
 		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			s.Given = map[string]string{}
+			for flag, key := range map[string]string{"github": "github", "public-url": "public_url", "name": "app_name"} {
+				if f := c.Flags().Lookup(flag); f.Changed {
+					s.Given[key] = f.Value.String()
+				}
+			}
 			// A further signal does not terminate the program: GitHub shows the App's private key only once, and setup stores it first.
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 			defer stop()
@@ -51,14 +57,14 @@ func setupCommand(w cli.World) *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&s.Dir, "dir", setupDir(w), "folder for the configuration and the secrets")
-	f.StringVar(&s.Answers, "answers", "", "YAML file with answers; secrets are env:NAME or file:/path")
+	f.StringVar(&s.Answers, "answers", "", "YAML file with answers, so that nothing is asked; secrets are env:NAME or file:/path")
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:0", "address of the local page, on this host only")
 	f.BoolVar(&s.Force, "force", false, "replace the configuration, secrets and unit that exist; the old ones are kept beside them")
 	f.StringSliceVar(&s.Skip, "skip", nil, "steps to leave out: program, installation, repositories, service, checks, start, webhook")
 	f.BoolVar(&s.printManifest, "print-manifest", false, "print the App's manifest as JSON, and do nothing else")
-	f.StringVar(&s.manifest.Name, "name", "errand", "name of the App, for --print-manifest")
-	f.StringVar(&s.manifest.GitHub, "github", "https://github.com", "address of GitHub, for --print-manifest")
-	f.StringVar(&s.manifest.PublicURL, "public-url", "", "errand's address, for --print-manifest")
+	f.StringVar(&s.manifest.Name, "name", "errand", "answer to app_name: name of the App")
+	f.StringVar(&s.manifest.GitHub, "github", "https://github.com", "answer to github: address of GitHub, or of your Enterprise Server")
+	f.StringVar(&s.manifest.PublicURL, "public-url", "", "answer to public_url: errand's address")
 	f.StringVar(&s.manifest.RedirectURL, "redirect", "http://127.0.0.1:8099/created",
 		"where GitHub sends the browser with the App's code, for --print-manifest")
 	return c
@@ -95,7 +101,7 @@ func (s setting) run(ctx context.Context, w cli.World) error {
 		return fmt.Errorf("find the errand program: %w", err)
 	}
 	return setup.Run(ctx, setup.Env{
-		In: w.In, Out: w.Out, Interactive: w.Terminal, Lookup: w.Lookup, Now: time.Now, Transport: http.DefaultTransport,
+		In: w.In, Out: w.Out, Interactive: w.Terminal && s.Answers == "", Lookup: w.Lookup, Now: time.Now, Transport: http.DefaultTransport,
 		Poll: 3 * time.Second, Wait: 15 * time.Minute, UnitPath: "/etc/systemd/system/errand.service", Program: program,
 		TryModels: server.TryModels, Install: programs.Install, Systemctl: findSystemctl(), Doctor: func(ctx context.Context, path string) (string, []string, error) { return examined(ctx, w, path) },
 	}, s.Options)
@@ -147,6 +153,13 @@ func examined(ctx context.Context, w cli.World, path string) (text string, faile
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return "", nil, ctx.Err()
+	}
+	for i, f := range report.Findings {
+		if f.Check == "github.deliveries" && f.Status == doctor.Failed && !report.Serving {
+			report.Findings[i] = doctor.Finding{
+				Check: f.Check, Status: doctor.Skipped, Found: "GitHub's webhooks could not arrive while errand was not running; errand fetches them when it starts.",
+			}
+		}
 	}
 	report.Clean()
 	var b bytes.Buffer

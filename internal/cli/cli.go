@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -44,17 +45,15 @@ func Usage(err error) error { return usageError{err} }
 // Root returns errand's command line with these commands.
 func Root(w World, commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "errand",
-		Short:         "A GitHub App that plans, implements and revises the issues assigned to it",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return Usage(fmt.Errorf("unknown command %q", args[0]))
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use:   "errand",
+		Short: "A GitHub App that plans, implements and revises the issues assigned to it",
+		Long: "A GitHub App that plans, implements and revises the issues assigned to it.\n\n" +
+			"Begin with `errand setup`. If something does not work, `errand doctor` says why.",
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		Args:                       knownCommand,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetArgs(w.Args)
@@ -67,18 +66,30 @@ func Root(w World, commands ...*cobra.Command) *cobra.Command {
 
 // Execute runs the command in the arguments and returns the exit code. Only Execute prints errors.
 func Execute(ctx context.Context, w World, root *cobra.Command) int {
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	var usage usageError
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(w.Err, "errand: %v\nSee `errand --help`.\n", err)
+		_, _ = fmt.Fprintf(w.Err, "errand: %v\nSee `%s --help`.\n", err, called.CommandPath())
 		return ExitUsage
 	default:
 		_, _ = fmt.Fprintf(w.Err, "errand: %v\n", err)
 		return ExitFailed
 	}
+}
+
+// knownCommand refuses the name of a command that does not exist.
+func knownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+		text += "; did you mean " + strings.Join(like, " or ") + "?"
+	}
+	return Usage(errors.New(text))
 }
 
 // NoArgs refuses arguments that are not flags.

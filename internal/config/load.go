@@ -1,8 +1,10 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -22,6 +24,9 @@ func Load(path string, env func(string) (string, bool)) (Config, error) {
 
 func load(path string, env func(string) (string, bool)) (Config, *document, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, nil, fmt.Errorf("open the configuration: %w (`errand setup` writes one; -c names another file)", err)
+	}
 	if err != nil {
 		return Config{}, nil, fmt.Errorf("open the configuration: %w", err)
 	}

@@ -178,6 +178,22 @@ func correctService(name string) string {
 	return fmt.Sprintf("`journalctl -u %s -n 50` shows errand's log. Correct the problem, and run `systemctl enable %[1]s && systemctl restart %[1]s` as root", name)
 }
 
+// sayHowToBegin says how a task begins, and where to watch it.
+func (r *run) sayHowToBegin() {
+	how := "mention the App in a comment on an issue"
+	if r.cfg.Trigger.Label != "" {
+		how = fmt.Sprintf("set the label %q on an issue", r.cfg.Trigger.Label)
+	}
+	if r.cfg.Trigger.Assignee != "" {
+		how = "assign an issue to " + r.cfg.Trigger.Assignee
+	}
+	address := r.cfg.PublicURL
+	if address == "" {
+		address = "http://" + r.cfg.Listen
+	}
+	r.say("\nTo begin a task, %s. The board is %s/status; log in with the token in %s.\n", how, strings.TrimSuffix(address, "/"), r.path("admin-token"))
+}
+
 // check runs the checks of `errand doctor`. Webhooks that did not arrive are no failure here: a later step has one repeated.
 func (r *run) check(ctx context.Context) error {
 	report, failed, err := r.Doctor(ctx, r.configFile())

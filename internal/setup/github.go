@@ -100,8 +100,8 @@ func (r *run) checkWebhook(ctx context.Context) error {
 		return nil
 	}
 	if !r.serving(ctx) {
-		r.say("errand is not running yet, so no webhook can arrive. Start it as shown below, then run `errand setup` again: it has GitHub\n" +
-			"repeat the ping of the App's creation. Webhooks that are missed meanwhile are fetched when errand runs.\n")
+		r.say("errand is not running yet, so no webhook can arrive. Start it as shown below. To prove then that webhooks arrive, run this, which\n"+
+			"has GitHub repeat one: %s setup --dir %s\n", r.Program, r.dir)
 		return nil
 	}
 	var ping *forge.Delivery

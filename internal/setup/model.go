@@ -40,7 +40,7 @@ func (r *run) askModel(ctx context.Context) error {
 			r.say("Not checked: %v.\n", err)
 			return r.storeSecret(q.file, key)
 		case !errors.Is(err, gateway.ErrKeyRefused):
-			return fmt.Errorf("try the model's key: %w", err)
+			return fmt.Errorf("try the model's key: %w: check model_url and this host's network, then run errand setup again", err)
 		case q.kept(r):
 			return fmt.Errorf("%w: write another one to %s, or delete that file and run errand setup again", err, r.path(q.file))
 		case given || !r.terminal.interactive:
@@ -114,7 +114,7 @@ func (r *run) askVMs(ctx context.Context) error {
 			return err
 		}
 	} else {
-		r.say("Sandboxes need the agent's program and bubblewrap on this host, which is checked at the end.\n")
+		r.say("Sandboxes need bubblewrap on this host, and the agent's program unless the agent is api. This is checked at the end.\n")
 	}
 	return r.askAll(ctx, "agent_program")
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -30,10 +31,11 @@ import (
 
 // Options are the flags of a setup.
 type Options struct {
-	Dir     string // folder for the configuration and the secrets
-	Answers string // file with answers; empty: none
-	Listen  string // address of the local page, on this host
-	Force   bool   // replace an existing configuration; the old one is kept beside it
+	Dir     string  // folder for the configuration and the secrets
+	Answers string  // file with answers; empty: none
+	Given   Answers // answers by flags, which take precedence over the file
+	Listen  string  // address of the local page, on this host
+	Force   bool    // replace an existing configuration; the old one is kept beside it
 	Skip    []string
 }
 
@@ -134,6 +136,15 @@ func Run(ctx context.Context, env Env, opts Options) (err error) {
 			return err
 		}
 	}
+	if len(opts.Given) > 0 {
+		given := maps.Clone(opts.Given)
+		for key, v := range r.given {
+			if _, ok := given[key]; !ok {
+				given[key] = v
+			}
+		}
+		r.given = given
+	}
 	if err := r.prepareFolder(); err != nil {
 		return err
 	}
@@ -192,6 +203,9 @@ func (r *run) all(ctx context.Context) (err error) {
 			err = errors.Join(err, r.handOver())
 		}
 	}()
+	if r.terminal.interactive {
+		r.say("Enter accepts the value in brackets. Ctrl-C loses nothing: the same command continues where it was.\n")
+	}
 	list := steps()
 	for i, s := range list {
 		r.say("\n[%d/%d] %s\n", i+1, len(list), s.title)
@@ -219,11 +233,12 @@ func (r *run) all(ctx context.Context) (err error) {
 	if err := r.handOver(); err != nil {
 		return err
 	}
-	if r.started {
+	if r.started || r.serving(ctx) {
 		r.say("\nThe setup is complete, and errand is running.\n")
-		return nil
+	} else {
+		r.say("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())
 	}
-	r.say("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())
+	r.sayHowToBegin()
 	return nil
 }
 
