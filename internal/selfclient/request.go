@@ -53,6 +53,10 @@ func (a Answer) Unexpected() error {
 	if len(text) > maxQuoted {
 		text = append(text[:maxQuoted], '…')
 	}
+	if strings.HasPrefix(string(text), "<") { // errand answers commands with text or JSON
+		return fmt.Errorf("%s answered %d %s with a page, so it may be another program\nUse errand's configuration with -c, or run `errand doctor`",
+			a.Address, a.Status, http.StatusText(a.Status))
+	}
 	return fmt.Errorf("errand at %s answered %d %s: %s", a.Address, a.Status, http.StatusText(a.Status), string(text))
 }
 

@@ -1,6 +1,7 @@
 package selfclient_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/config"
@@ -33,5 +34,14 @@ func TestBase(t *testing.T) {
 		if _, got := selfclient.New(cfg, c.listen); got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// TestPageOfAnotherProgramIsNotQuoted says what to do if a page answers at errand's address.
+func TestPageOfAnotherProgramIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	err := selfclient.Answer{Address: "127.0.0.1:1", Status: 404, Body: []byte("\n<!DOCTYPE HTML><p>Error code: 404")}.Unexpected().Error()
+	if strings.Contains(err, "DOCTYPE") || !strings.Contains(err, "127.0.0.1:1 answered 404 Not Found with a page") || !strings.Contains(err, "errand doctor") {
+		t.Errorf("got %s", err)
 	}
 }

@@ -84,7 +84,7 @@ const pushed = string(config.WebhooksPush)
 func Questions() []Question {
 	return []Question{
 		{Key: "github", Text: "Address of GitHub, or of your Enterprise Server", Default: "https://github.com", check: checkGitHub},
-		{Key: "webhooks", Text: "How webhooks reach errand: push (GitHub sends them to public_url) or poll (errand reads them from GitHub's log " +
+		{Key: "webhooks", Text: "How webhooks reach errand: push (GitHub sends them to errand's address) or poll (errand reads them from GitHub's log " +
 			"every 15 seconds and needs no public address)", Default: pushed, check: oneOf(pushed, string(config.WebhooksPoll))},
 		{Key: "tls", Text: "Who serves HTTPS: proxy (a reverse proxy in front of errand) or acme (errand, on port 443, with a certificate of Let's Encrypt, " +
 			"whose terms of service you accept by this)", Default: "proxy", when: is("webhooks", pushed), check: oneOf("proxy", "acme")},
@@ -99,7 +99,7 @@ func Questions() []Question {
 			fallback: defaultData, check: checkPath},
 		{Key: "label", Text: "Label that starts a task; empty for none", Default: "errand", Optional: true, check: checkLabel},
 		{Key: "assignee", Text: "Login of the machine user to which people assign issues; empty for none", Optional: true, check: checkLogin},
-		{Key: "agent", Text: "Agent's program: " + strings.Join(agents(), ", "), Default: registry.DefaultConfig().Adapter,
+		{Key: "agent", Text: "Agent's program: " + strings.Join(agents(), ", ") + " (api is errand's own, and needs no program)", Default: registry.DefaultConfig().Adapter,
 			check: oneOf(agents()...)},
 		{Key: "model_url", Text: "Address of the model provider's API", Default: "that of the agent's provider",
 			fallback: func(r *run) string { return defaultModelURL(r.answer("agent")) }, check: checkModelURL},
