@@ -40,6 +40,9 @@ func main() {
 	}
 }
 
+// logName is the name of errand's log in the demo's folder.
+const logName = "errand.log"
+
 // options are the flags.
 type options struct {
 	interactive, fast bool
@@ -64,13 +67,16 @@ func parse(args []string, out io.Writer) (options, error) {
 	if err == nil && (o.provider != "local" && o.provider != demo.ProviderHetzner || o.sleep != "archive" && o.sleep != "snapshot") {
 		err = errors.New("-provider is local or hetzner, and -sleep archive or snapshot")
 	}
+	if err == nil && o.setup && fs.NFlag() > 1 {
+		err = errors.New("-setup goes with no other flag")
+	}
 	if err == nil && fs.NArg() > 0 {
 		err = fmt.Errorf("unknown argument %q", fs.Arg(0))
 	}
 	return o, err
 }
 
-// run starts the world, plays the demo or waits, and cleans up.
+// run plays the demo in a folder, or starts a trial of the setup there, and cleans up.
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	o, err := parse(args, out)
 	if err != nil {
@@ -86,7 +92,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			err = errors.Join(err, remove())
 		}
 	}()
-	logFile, err := os.Create(filepath.Join(dir, "errand.log"))
+	logFile, err := os.Create(filepath.Join(dir, logName))
 	if err != nil {
 		return fmt.Errorf("create the log: %w", err)
 	}
@@ -96,6 +102,11 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		inUse, err = trial(ctx, out, dir, log)
 		return err
 	}
+	return show(ctx, o, out, dir, log)
+}
+
+// show starts the world, and plays the demo or waits.
+func show(ctx context.Context, o options, out io.Writer, dir string, log zerolog.Logger) (err error) {
 	cfg, err := world(o, dir, log)
 	if err != nil {
 		return err
@@ -132,7 +143,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	play := &demo.Play{World: w, Say: say.Say, Wait: say.Wait, Patience: patience}
 	res, err := play.Run(ctx)
 	if err != nil {
-		return fmt.Errorf("%w (the log is %s; keep it with -keep DIR)", err, logFile.Name())
+		return fmt.Errorf("%w (the log is %s; keep it with -keep DIR)", err, filepath.Join(dir, logName))
 	}
 	say.Say("in addition to the calls for the issue: %d reads of reactions, %d calls for start and sweeps, %d reads by git", res.Polls, res.Others, res.Git)
 	if o.keep != "" && !o.interactive {
@@ -141,6 +152,9 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	say.end()
 	_, err = fmt.Fprintf(out, "demo: issue #%d -> pull request #%d merged in %.1f s (%d comments, %d agent runs, %d GitHub calls)\n",
 		res.Issue, res.Pull, res.Took.Seconds(), res.Comments, res.Runs, res.Calls)
+	if err == nil && !o.interactive {
+		_, err = fmt.Fprintln(out, "demo: -interactive keeps it running for your browser; -setup is for trying errand's setup (make demo ARGS=-setup)")
+	}
 	if err != nil || !o.interactive {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -60,6 +61,15 @@ func TestTrialNeedsErrand(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"-setup"}, &out); err == nil || !strings.Contains(err.Error(), "make build") || out.Len() > 0 {
 		t.Errorf("got %v, and printed %q", err, out.String())
+	}
+}
+
+func TestTrialHasNoOtherModes(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"-setup", "-interactive"}, {"-setup", "-keep", "here"}} {
+		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), "no other flag") {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 }
 
