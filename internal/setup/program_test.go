@@ -81,3 +81,19 @@ func TestProgramIsInstalled(t *testing.T) {
 		})
 	}
 }
+
+// TestProgramInAHomeIsInstalledAgain: sandboxes do not see a home, so a program there is no reason not to install one.
+func TestProgramInAHomeIsInstalledAgain(t *testing.T) {
+	o := newOffice(t)
+	o.write("claude", "#!/bin/sh\n")
+	if err := os.Chmod(o.path("claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(o.path("claude")))
+	o.env.Interactive, o.env.In = true, strings.NewReader(strings.Repeat("\n", 100)) // defaults
+	o.opts.Skip = []string{"program", "installation", "webhook", "repositories", "service"}
+	if err := o.run(); err != nil {
+		t.Error(err)
+	}
+	o.wantOutput("(you have installed it) [install]: ")
+}
