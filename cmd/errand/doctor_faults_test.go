@@ -238,12 +238,12 @@ func hostFaults() []planted {
 			c.write("data/errand.db", strings.Repeat("x", 64<<10), 0o600)
 		}, []problem{{"host.store", doctor.Failed, "damaged"}}},
 		{"no folder for backups", true, func(c *clinic) { c.backups() },
-			[]problem{{"backup", doctor.Failed, "does not exist; create it"}, {"backup", doctor.Warning, "There is no backup in"}}},
+			[]problem{{"backup", doctor.Failed, "does not exist; create it"}, {"backup", doctor.Warning, "The last backup failed: "}}},
 		{"backups are open to everybody", true, func(c *clinic) {
 			c.write("backups/x", "", 0o600)
 			c.mode("backups", 0o755)
 			c.backups()
-		}, []problem{{"backup", doctor.Failed, "can be used by other users"}, {"backup", doctor.Warning, "There is no backup in"}}},
+		}, []problem{{"backup", doctor.Failed, "can be used by other users"}, {"backup", doctor.Warning, "The last backup failed: "}}},
 	}
 }
 

@@ -38,6 +38,7 @@ type Schedule struct {
 
 	mu      sync.Mutex
 	failure error
+	failed  time.Time // of the failure
 }
 
 // Failure returns why the last backup failed, or nil.
@@ -47,10 +48,17 @@ func (s *Schedule) Failure() error {
 	return s.failure
 }
 
+// FailedSince reports whether a backup failed after the newest one, which a person may have made, with its time in whole seconds.
+func (s *Schedule) FailedSince(newest time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failure != nil && newest.Before(s.failed.Truncate(time.Second))
+}
+
 func (s *Schedule) setFailure(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failure = err
+	s.failure, s.failed = err, s.Now()
 }
 
 // retryAfter is how long after a failure another backup is tried.

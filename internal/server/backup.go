@@ -119,8 +119,8 @@ func backupCheck(b *backup.Schedule, running bool) doctor.Check {
 		switch {
 		case err != nil:
 			f.Status, f.Found = doctor.Skipped, fmt.Sprintf("The backups cannot be listed: %v.", err)
-		case b.Failure() != nil:
-			f.Status, f.Found, f.Fix = doctor.Warning, fmt.Sprintf("The last backup failed: %v.", b.Failure()), "Correct what it says; errand tries again every quarter of an hour."
+		case b.FailedSince(at):
+			f.Status, f.Found, f.Meaning, f.Fix = doctor.Warning, fmt.Sprintf("The last backup failed: %v.", b.Failure()), lost, "Correct what it says; errand tries again every quarter of an hour. "+fix
 		case at.IsZero():
 			f.Status, f.Found, f.Meaning, f.Fix = doctor.Warning, fmt.Sprintf("There is no backup in %s yet; one is made every %s.", b.Folder, every), lost, fix
 		case age > 2*b.Every:
