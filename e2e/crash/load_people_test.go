@@ -35,6 +35,7 @@ type subject struct {
 	canceled    bool // it ends by `cancel`, otherwise by the merge
 	until       progress
 	reviewed    bool
+	failed      time.Time      // when the failure happened after which it was retried
 	plan        int64          // the comment with its newest plan
 	ended       bool           // the person has canceled or merged
 	liked       map[int64]bool // plans with a 👍
@@ -92,6 +93,9 @@ func (s *subject) act(t *state.Task) error {
 	now := s.stageOf(t)
 	switch {
 	case now >= s.until || s.ended:
+	case t != nil && t.Phase == state.PhaseFailed && t.End != nil && !t.End.At.Equal(s.failed):
+		s.failed = t.End.At
+		return s.retry(t)
 	case s.canceled && s.until == over && now >= planning:
 		s.ended = true
 		_, err := s.ada().Comment(demo.Full, s.issue, "@errand cancel")
@@ -116,6 +120,19 @@ func (s *subject) act(t *state.Task) error {
 		return s.ada().Merge(demo.Full, s.pull, simgithub.Merge{})
 	}
 	return nil
+}
+
+// retry does what the comment on a restored task says whose branch has commits that the backup does not know, and no pull request: it
+// makes room for the task's own branch.
+func (s *subject) retry(t *state.Task) error {
+	fmt.Fprintf(s.life.log, "FAILED #%d: %s\n", s.issue, t.End.Reason)
+	if repo, _ := s.life.world.GitHub.Snapshot().Repo(demo.Full); t.PR == nil && repo.Git.Branch(t.Branch.Name) != "" {
+		if err := s.ada().DeleteBranch(demo.Full, t.Branch.Name); err != nil {
+			return err
+		}
+	}
+	_, err := s.ada().Comment(demo.Full, s.issue, "@errand retry")
+	return err
 }
 
 // reach lets people act until the tasks are at least as far as stated.
