@@ -39,8 +39,8 @@ func setupCommand(w cli.World) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "setup",
 		Short: "Create the GitHub App, the secrets and the configuration, and check them",
-		Long: "Guide from nothing to a running errand: questions in the terminal (or a file with --answers), the GitHub App on a local page, and\n" +
-			"checks. What exists is kept, so the command can be interrupted and repeated at any time. Questions, as keys of the file:\n\n" + questionList(),
+		Long: "Guide from nothing to a running errand: questions in the terminal (or on a local page with --web, or in a file with --answers), the\n" +
+			"GitHub App on a local page, and checks. What exists is kept, so the command can be interrupted and repeated at any time. Questions, as keys of the file:\n\n" + questionList(),
 		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s.Given = map[string]string{}
@@ -58,6 +58,7 @@ func setupCommand(w cli.World) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&s.Dir, "dir", setupDir(w), "folder for the configuration and the secrets")
 	f.StringVar(&s.Answers, "answers", "", "YAML file with answers, so that nothing is asked; secrets are env:NAME or file:/path")
+	f.BoolVar(&s.Web, "web", false, "ask on a local page instead of in the terminal; a browser elsewhere reaches it through SSH")
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:0", "address of the local page, on this host only")
 	f.BoolVar(&s.Force, "force", false, "replace the configuration, secrets and unit that exist; the old ones are kept beside them")
 	f.StringSliceVar(&s.Skip, "skip", nil, "steps to leave out: program, installation, repositories, service, checks, start, webhook")

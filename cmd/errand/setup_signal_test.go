@@ -24,6 +24,7 @@ func TestSetupSurvivesSignals(t *testing.T) {
 	t.Parallel()
 	for name, signals := range map[string][]syscall.Signal{
 		"Ctrl-C twice":           {syscall.SIGINT, syscall.SIGINT},
+		"Ctrl-C twice, --web":    {syscall.SIGINT, syscall.SIGINT},
 		"the end of a terminal":  {syscall.SIGHUP},
 		"stopped by a service":   {syscall.SIGTERM, syscall.SIGTERM},
 		"everything, repeatedly": {syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT},
@@ -35,17 +36,22 @@ func TestSetupSurvivesSignals(t *testing.T) {
 			github, asked, answer := slowExchange(t, c.github.BaseURL())
 			models := strings.Split(c.config["models"], "'")[1]
 			c.write("answers.yml", "github: "+github+"\npublic_url: https://errand.example.org\nlisten: 127.0.0.1:1\nlabel: errand\nassignee: ''\ntrusted_proxies: ''\n"+
-				"model_url: "+models+"\nmodel_key: 'file:"+c.path("model")+"'\napp_name: errand two\n", 0o600)
+				"model_url: "+models+"\nmodel_key: 'file:"+c.path("model")+"'\napp_name: errand two\n"+
+				"webhooks: push\ntls: proxy\ndata: "+c.path("data")+"\nagent: claude\nmodel_auth: key\nvms: local\nagent_program: present\napp: create\norganization: ''\n", 0o600)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			t.Cleanup(cancel)
 			var screen setuptest.Screen
 			cmd := exec.CommandContext(ctx, bin, "setup", "--dir", c.path("made"), "--answers", c.path("answers.yml"))
+			if strings.HasSuffix(name, "--web") {
+				cmd.Args = append(cmd.Args, "--web")
+			}
 			cmd.Env, cmd.Stdout, cmd.Stderr = os.Environ(), &screen, &screen
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			browser := setuptest.NewBrowser(t)
-			back := browser.Confirm(screen.Await(ctx, setuptest.NextPage))
+			browser := setuptest.NewGuide(t, screen.Await(ctx, setuptest.NextPage))
+			browser.Await(ctx, "Create the GitHub App")
+			back := browser.Confirm(browser.Address)
 			go func() { // setup may end before it has answered the browser
 				if resp, err := http.Get(back); err == nil {
 					_ = resp.Body.Close()

@@ -67,8 +67,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name st
 	viewer := login.ViewerOf(r)
 	person, _ := viewer.Person()
 	pg.Operator, pg.Person, pg.SignIn = viewer.Operator(), person.Login, p.cfg.GitHub != nil
-	style, _ := files.ReadFile("pages/style.css") // embedded; a test checks that it exists
-	pg.Style = template.CSS(style)
+	pg.Style = Style()
 	if script := scriptOf(name); script != "" {
 		text, _ := files.ReadFile("pages/" + script)
 		pg.Script = template.JS(text)
@@ -82,6 +81,12 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name st
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(buf.Bytes()) // the client may have disconnected
+}
+
+// Style returns the style sheet of the pages, for pages elsewhere that look like them.
+func Style() template.CSS {
+	style, _ := files.ReadFile("pages/style.css") // embedded; a test checks that it exists
+	return template.CSS(style)
 }
 
 // scriptOf returns the script of a page, empty for none.

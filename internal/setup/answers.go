@@ -92,9 +92,12 @@ func readBounded(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// lookup returns an answer that was given already: in the file, or earlier in the terminal.
+// lookup returns an answer that was given already: in the file, or by the operator.
 func (r *run) lookup(key string) (string, bool) {
 	if v, ok := r.given[key]; ok {
+		return v, true
+	}
+	if v, ok := r.held[key]; ok && questionOf(key).once {
 		return v, true
 	}
 	v, ok := r.progress.Answers[key]
@@ -123,73 +126,53 @@ func (r *run) checkAnswers() error {
 	for _, q := range Questions() {
 		value, known := r.lookup(q.Key)
 		if !known {
-			if !r.terminal.interactive && !r.loaded && q.Required && q.applies(r) && !q.kept(r) {
+			if !r.front.interactive() && !r.loaded && q.Required && q.applies(r) && !q.kept(r) {
 				problems = append(problems, fmt.Sprintf("%s: an answer is missing: %s", q.Key, q.Text))
 			}
 			continue
 		}
 		if err := q.validate(r, value); err != nil && q.applies(r) {
-			if _, given := r.given[q.Key]; !given && r.terminal.interactive {
+			if _, given := r.given[q.Key]; !given && r.front.interactive() {
 				r.say("The earlier answer %q for %s is not valid any more (%v); it is asked again.\n", value, q.Key, err)
 				delete(r.progress.Answers, q.Key)
+				r.refused[q.Key] = fmt.Sprintf("The earlier answer is not valid any more: %v", err)
 				continue
 			}
 			problems = append(problems, fmt.Sprintf("%s: %v", q.Key, err))
 		}
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("the setup needs other answers:\n%s\nGive them in a file with --answers, or run errand setup in a terminal",
+		return fmt.Errorf("the setup needs other answers:\n%s\nGive them in a file with --answers, or run errand setup in a terminal or with --web",
 			strings.Join(problems, "\n"))
 	}
 	return nil
 }
 
-// maxTries is how often a question is repeated after invalid answers.
-const maxTries = 5
-
-// ask returns the answer to a question: from the file, from the terminal with an earlier answer as the default, or the default.
-func (r *run) ask(ctx context.Context, key string) (string, error) {
-	q := questionOf(key)
-	if v, ok := r.given[key]; ok {
-		return v, r.remember(q, v)
-	}
-	if !r.terminal.interactive {
-		return r.answer(key), nil
-	}
-	for range maxTries {
-		value, err := r.terminal.ask(ctx, q, r.answer(key))
-		if errors.Is(err, errPasted) {
-			r.say("%v\n", err)
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		if err := q.validate(r, value); err != nil {
-			r.say("%v\n", err)
-			continue
-		}
-		return value, r.remember(q, value)
-	}
-	return "", fmt.Errorf("%s: no valid answer after %d attempts", key, maxTries)
-}
-
-// askAll asks questions one after the other, without those that do not apply.
+// askAll asks questions, without those that do not apply. run.answer and run.secret have the answers afterwards.
 func (r *run) askAll(ctx context.Context, keys ...string) error {
-	for _, key := range keys {
-		if !questionOf(key).applies(r) {
-			continue
-		}
-		if _, err := r.ask(ctx, key); err != nil {
-			return err
-		}
+	list := make([]Question, len(keys))
+	for i, key := range keys {
+		list[i] = questionOf(key)
 	}
-	return nil
+	return r.front.ask(ctx, r, list)
 }
 
-// remember stores an answer for the next setup.
+// isOpen reports whether the operator has to answer a question: neither the file with answers nor a stored secret does. It remembers
+// an answer of the file.
+func (r *run) isOpen(q Question) (bool, error) {
+	if v, ok := r.given[q.Key]; ok {
+		return false, r.remember(q, v)
+	}
+	return !q.kept(r), nil
+}
+
+// remember stores an answer for the next setup. Secrets and codes are held in memory only.
 func (r *run) remember(q Question, value string) error {
-	if old, ok := r.progress.Answers[q.Key]; q.Secret || q.once || ok && old == value {
+	if q.masked() {
+		r.held[q.Key] = value
+		return nil
+	}
+	if old, ok := r.progress.Answers[q.Key]; ok && old == value {
 		return nil
 	}
 	if q.Key == "agent" && value != r.rememberedAgent() {
@@ -199,6 +182,13 @@ func (r *run) remember(q Question, value string) error {
 	}
 	r.progress.Answers[q.Key] = value
 	return r.saveProgress()
+}
+
+// refuse makes the operator answer a question again.
+func (r *run) refuse(q Question, why error) {
+	delete(r.held, q.Key)
+	r.refused[q.Key] = why.Error()
+	r.say("%v. Enter another one.\n", why)
 }
 
 // publicURL returns errand's public address, without a slash at its end, or "" if it needs none.

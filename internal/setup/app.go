@@ -37,10 +37,10 @@ func (r *run) makeApp(ctx context.Context) error {
 	if r.progress.App != nil && r.progress.App.PEM != "" {
 		return r.storeApp() // an earlier setup was interrupted after the App was created
 	}
-	how, err := r.ask(ctx, "app")
-	if err != nil {
+	if err := r.askAll(ctx, "app", "app_name", "organization", "app_code", "app_id", "private_key", "webhook_secret"); err != nil {
 		return err
 	}
+	how := r.answer("app")
 	if how == "existing" {
 		return r.useExisting(ctx)
 	}
@@ -52,20 +52,14 @@ func (r *run) makeApp(ctx context.Context) error {
 	if err := r.reserve(); err != nil {
 		return err
 	}
+	var err error
 	if how == "code" {
-		code, err := r.ask(ctx, "app_code")
-		if err == nil {
-			err = r.convert(ctx, code)
-		}
-		if err != nil {
-			return errors.Join(err, r.release())
-		}
-		return r.storeApp()
+		err = r.convert(ctx, r.answer("app_code"))
+		delete(r.held, "app_code") // GitHub answers it once
+	} else {
+		err = r.createApp(ctx)
 	}
-	if err := r.askAll(ctx, "app_name", "organization"); err != nil {
-		return errors.Join(err, r.release())
-	}
-	if err := r.createApp(ctx); err != nil {
+	if err != nil {
 		return errors.Join(err, r.release())
 	}
 	return r.storeApp()
@@ -80,7 +74,7 @@ func (r *run) convert(ctx context.Context, code string) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%w", err, lostApp(strings.TrimSuffix(manifest.SettingsPage(github.URL, "", r.answer("organization")), "/")))
+		return fmt.Errorf("%w\n%w", err, r.lostApp(strings.TrimSuffix(manifest.SettingsPage(github.URL, "", r.answer("organization")), "/")))
 	}
 	return r.saveApp(SavedApp{
 		ID: app.ID, Slug: app.Slug, SettingsURL: app.SettingsURL, PEM: app.PEM, WebhookSecret: app.WebhookSecret,
@@ -98,13 +92,16 @@ func (r *run) storeApp() error {
 			continue
 		}
 		if err := r.storeSecret(f.name, f.value); err != nil {
-			return fmt.Errorf("%w\nNothing is lost: the App's credentials are in %s. Correct the problem and run errand setup again",
-				err, r.path(progressFile))
+			return fmt.Errorf("%w\nNothing is lost: the App's credentials are in %s. Correct the problem and %s",
+				err, r.path(progressFile), r.front.again())
 		}
 	}
 	app.PEM, app.WebhookSecret, app.ClientSecret = "", "", ""
 	r.say("The App @%s (ID %d) exists, and its credentials are stored. Its settings: %s\n", app.Slug, app.ID, app.SettingsURL)
-	return r.saveProgress()
+	if err := r.saveProgress(); err != nil {
+		return err
+	}
+	return r.removeRescued()
 }
 
 // existingTimeout bounds the check of an existing App.
@@ -112,12 +109,9 @@ const existingTimeout = time.Minute
 
 // useExisting checks the credentials of an existing App and stores them.
 func (r *run) useExisting(ctx context.Context) error {
-	if err := r.askAll(ctx, "app_id"); err != nil {
-		return err
-	}
 	secrets := map[string]string{}
 	for _, key := range []string{"private_key", "webhook_secret"} {
-		value, err := r.askSecret(ctx, key)
+		value, err := r.secret(questionOf(key))
 		if err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func TestLocalPageAcceptsOnlyItsOwnAnswers(t *testing.T) {
 		}
 	}
 	form := b.Get(page)
-	if h := form.Header; h.Get("Referrer-Policy") != "no-referrer" || h.Get("Cache-Control") != "no-store" || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") {
+	if h := form.Header; h.Get("Referrer-Policy") != "same-origin" || h.Get("Cache-Control") != "no-store" || !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("headers: %v", h)
 	}
 	late := b.Confirm(page)

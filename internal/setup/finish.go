@@ -82,22 +82,22 @@ func (r *run) prepareService(ctx context.Context) error {
 			r.say("A service may not be able to start %s: copy errand's programs to a folder such as /opt/errand/bin, and run setup from there.\n", r.Program)
 		}
 	}
-	how, err := r.ask(ctx, "unit")
-	if err != nil {
+	if err := r.askAll(ctx, "unit"); err != nil {
 		return err
 	}
+	how := r.answer("unit")
 	text, err := r.unit()
 	if err != nil {
 		return err
 	}
-	if how == "print" {
+	if how == printUnit {
 		r.say("A systemd unit for this installation (%s):\n\n%s\n", r.UnitPath, text)
 		return nil
 	}
 	if err := r.writeUnit(text); err != nil {
 		return err
 	}
-	if how == "write" {
+	if how == writeUnit {
 		r.say("Enable it: systemctl daemon-reload && systemctl enable --now %s\n", r.serviceName())
 	}
 	return nil
@@ -141,7 +141,7 @@ func (r *run) startService(ctx context.Context) error {
 		return r.serving(ctx) && r.Systemctl(ctx, "is-active", "--quiet", name) == nil
 	}
 	switch {
-	case r.answer("unit") != "start":
+	case r.answer("unit") != startUnit:
 		r.say("You start errand yourself.\n")
 		return nil
 	case !r.rewritten && runs(ctx):
@@ -178,8 +178,8 @@ func correctService(name string) string {
 	return fmt.Sprintf("`journalctl -u %s -n 50` shows errand's log. Correct the problem, and run `systemctl enable %[1]s && systemctl restart %[1]s` as root", name)
 }
 
-// sayHowToBegin says how a task begins, and where to watch it.
-func (r *run) sayHowToBegin() {
+// howToBegin returns how a task begins, and where to watch it.
+func (r *run) howToBegin() string {
 	how := "mention the App in a comment on an issue"
 	if r.cfg.Trigger.Label != "" {
 		how = fmt.Sprintf("set the label %q on an issue", r.cfg.Trigger.Label)
@@ -191,7 +191,7 @@ func (r *run) sayHowToBegin() {
 	if address == "" {
 		address = "http://" + r.cfg.Listen
 	}
-	r.say("\nTo begin a task, %s. The board is %s/status; log in with the token in %s.\n", how, strings.TrimSuffix(address, "/"), r.path("admin-token"))
+	return fmt.Sprintf("\nTo begin a task, %s. The board is %s/status; log in with the token in %s.\n", how, strings.TrimSuffix(address, "/"), r.path("admin-token"))
 }
 
 // check runs the checks of `errand doctor`. Webhooks that did not arrive are no failure here: a later step has one repeated.
@@ -210,8 +210,8 @@ func (r *run) check(ctx context.Context) error {
 		failed = slices.DeleteFunc(failed, func(name string) bool { return name == "github.installations" })
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("%s failed: correct this as described above, and run errand setup again. The configuration and the App are complete",
-			strings.Join(failed, ", "))
+		return fmt.Errorf("%s failed: correct this as described above, and %s. The configuration and the App are complete",
+			strings.Join(failed, ", "), r.front.again())
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (r *run) waitForInstallation(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return errors.New("the App is not installed on any account. Install it and run errand setup again, or continue with --skip installation")
+	return fmt.Errorf("the App is not installed on any account. Install it and %s, or %s", r.front.again(), r.front.skip("installation"))
 }
 
 // pause waits for a time, or until ctx ends.
@@ -121,7 +121,7 @@ func (r *run) checkWebhook(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, forge.ErrNotRepeated):
-		return fmt.Errorf("GitHub did not repeat the webhook within %s; run errand setup again, or continue with --skip webhook", deliveryWait)
+		return fmt.Errorf("GitHub did not repeat the webhook within %s; %s, or %s", deliveryWait, r.front.again(), r.front.skip("webhook"))
 	case err != nil:
 		return err
 	case !got.OK:
@@ -157,10 +157,10 @@ func (r *run) checkRepositories(ctx context.Context) error {
 	}
 	create := "no"
 	if label != "" {
-		var err error
-		if create, err = r.ask(ctx, "create_label"); err != nil {
+		if err := r.askAll(ctx, "create_label"); err != nil {
 			return err
 		}
+		create = r.answer("create_label")
 	}
 	ctx, cancel := context.WithTimeout(ctx, githubTimeout)
 	defer cancel()

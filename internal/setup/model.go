@@ -20,12 +20,13 @@ func (r *run) subscribed() bool {
 
 // askModel asks for the model, tries its key by a request that costs nothing, and stores it. A refused key can be entered again.
 func (r *run) askModel(ctx context.Context) error {
-	if err := r.askAll(ctx, "agent", "model_url", "model_auth"); err != nil {
-		return err
-	}
 	q := questionOf("model_key")
+	keys := []string{"agent", "model_url", "model_auth", q.Key}
 	for range maxTries {
-		key, err := r.askSecret(ctx, q.Key)
+		if err := r.askAll(ctx, keys...); err != nil {
+			return err
+		}
+		key, err := r.secret(q)
 		if err != nil {
 			return err
 		}
@@ -42,11 +43,12 @@ func (r *run) askModel(ctx context.Context) error {
 		case !errors.Is(err, gateway.ErrKeyRefused):
 			return fmt.Errorf("try the model's key: %w: check model_url and this host's network, then run errand setup again", err)
 		case q.kept(r):
-			return fmt.Errorf("%w: write another one to %s, or delete that file and run errand setup again", err, r.path(q.file))
-		case given || !r.terminal.interactive:
+			return fmt.Errorf("%w: write another one to %s, or delete that file and %s", err, r.path(q.file), r.front.again())
+		case given || !r.front.interactive():
 			return fmt.Errorf("%w: correct model_key", err)
 		}
-		r.say("%v. Enter another one.\n", err)
+		r.refuse(q, err)
+		keys = []string{q.Key}
 	}
 	return errors.New("no accepted key was entered")
 }
@@ -87,6 +89,7 @@ func (r *run) rememberedAgent() string {
 func (r *run) forgetModel() error {
 	delete(r.progress.Answers, "model_url")
 	delete(r.progress.Answers, "model_auth")
+	delete(r.held, "model_key")
 	path := r.path(questionOf("model_key").file)
 	old := fmt.Sprintf("%s.%s.old", path, r.Now().UTC().Format("20060102-150405"))
 	err := os.Rename(path, old)
@@ -101,20 +104,18 @@ func (r *run) forgetModel() error {
 }
 
 func (r *run) askVMs(ctx context.Context) error {
-	if err := r.askAll(ctx, "vms"); err != nil {
+	if err := r.askAll(ctx, "vms", "hetzner_token", "agent_program"); err != nil {
 		return err
 	}
-	if questionOf("hetzner_token").applies(r) {
-		r.say("The token is checked with everything else at the end, without creating a VM. docs/hetzner.md has further settings.\n")
-		token, err := r.askSecret(ctx, "hetzner_token")
-		if err != nil {
-			return err
-		}
-		if err := r.storeSecret(questionOf("hetzner_token").file, token); err != nil {
-			return err
-		}
-	} else {
+	q := questionOf("hetzner_token")
+	if !q.applies(r) {
 		r.say("Sandboxes need bubblewrap on this host, and the agent's program unless the agent is api. This is checked at the end.\n")
+		return nil
 	}
-	return r.askAll(ctx, "agent_program")
+	r.say("The token is checked with everything else at the end, without creating a VM. docs/hetzner.md has further settings.\n")
+	token, err := r.secret(q)
+	if err != nil {
+		return err
+	}
+	return r.storeSecret(q.file, token)
 }

@@ -92,6 +92,7 @@ func (r *run) handOver() error {
 			return fmt.Errorf("give a file of the setup to user %s: %w", who.Username, err)
 		}
 	}
+	r.handed = true
 	return nil
 }
 
@@ -149,7 +150,7 @@ func (r *run) checkFoldersEarly() error {
 		return nil // the question checks the name, and root needs no folder of its own
 	}
 	uid := who.Uid
-	if _, chosen := r.lookup("user"); !chosen && r.terminal.interactive {
+	if _, chosen := r.lookup("user"); !chosen && r.front.interactive() {
 		if info, err := os.Lstat(data); err == nil && owner(info) != rootUser {
 			uid = owner(info)
 		}

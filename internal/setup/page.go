@@ -1,65 +1,46 @@
 package setup
 
 import (
+	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	_ "embed"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net"
 	"net/http"
+	"net/netip"
+	"regexp"
 	"slices"
-	"sync"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/errand-bot/errand/internal/forge/manifest"
+	"github.com/errand-bot/errand/internal/admin"
 )
 
-// createdPath is where GitHub sends the browser after the App was created. The state protects it.
-const createdPath = "/created"
+const (
+	createdPath  = "/created"      // where GitHub sends the browser after the App was created; its state protects it
+	closeTimeout = 2 * time.Second // how long the local page may take to finish its last answers
+	settleTime   = 2 * time.Second // how long an answer to a form waits for what the setup shows next
+	maxPost      = 64 << 10        // bytes of a form
+)
 
-// stateLife is how long GitHub's answer to a page is accepted.
-const stateLife = time.Hour
+var (
+	//go:embed page.html
+	pageText string
+	//go:embed page.css
+	pageStyle string
+	//go:embed page.js
+	pageScript string
+)
 
-//go:embed page.html
-var pageText string
-
-// pageConfig configures a page.
-type pageConfig struct {
-	Addr     string // IP:PORT
-	Action   string // page of GitHub to which the manifest is posted
-	Manifest manifest.Manifest
-	Now      func() time.Time
-	// Convert exchanges a code for the App's credentials, stores them, and returns the page on which the App is installed.
-	Convert func(code string) (installPage string, err error)
-}
-
-// page is the local page on which an operator creates the App. Its path has a random part, so that other users of this host cannot
-// open it. It holds no secret of the App.
-type page struct {
-	pageConfig
-	mux      *http.ServeMux
-	tmpl     *template.Template
-	manifest string // JSON
-	token    string // of the path
-	hosts    []string
-	results  chan error // one per attempt to convert a code
-
-	mu      sync.Mutex
-	state   string // of the newest form; empty after it was used
-	stateAt time.Time
-	install string // page on which the App is installed; empty until it was created
-	closed  bool
-}
-
-func newPage(cfg pageConfig) (*page, error) {
-	text, err := json.Marshal(cfg.Manifest)
-	if err != nil {
-		return nil, fmt.Errorf("encode the manifest: %w", err)
-	}
-	tmpl, err := template.New("page").Parse(pageText)
+// newSite returns a page that does not listen yet.
+func newSite(solo bool) (*site, error) {
+	tmpl, err := template.New("page").Funcs(template.FuncMap{"pieces": pieces, "inc": func(i int) int { return i + 1 }}).Parse(pageText)
 	if err != nil {
 		return nil, fmt.Errorf("parse the local page: %w", err)
 	}
@@ -67,105 +48,209 @@ func newPage(cfg pageConfig) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &page{pageConfig: cfg, mux: http.NewServeMux(), tmpl: tmpl, manifest: string(text), token: token, results: make(chan error, 16)}
-	p.hosts = []string{cfg.Addr}
-	if _, port, err := net.SplitHostPort(cfg.Addr); err == nil {
-		p.hosts = append(p.hosts, "localhost:"+port)
-	}
-	p.mux.HandleFunc("GET /{token}/", p.serveForm)
-	p.mux.HandleFunc("GET "+createdPath, p.serveCreated)
-	return p, nil
+	s := &site{solo: solo, mux: http.NewServeMux(), tmpl: tmpl, token: token, down: make(chan struct{}), changed: make(chan struct{}), posts: make(chan post, 1)}
+	s.mux.HandleFunc("GET /{token}/{$}", s.knowing(s.serveScreen))
+	s.mux.HandleFunc("POST /{token}/{$}", s.knowing(s.servePost))
+	s.mux.HandleFunc("GET /{token}/version", s.knowing(s.serveVersion))
+	s.mux.HandleFunc("GET "+createdPath, s.serveCreated)
+	return s, nil
 }
 
-// URL returns the address of the page.
-func (p *page) URL() string { return "http://" + p.Addr + "/" + p.token + "/" }
+// start listens on this host only, because nothing but its own address protects the page on the way, and serves the page.
+func (s *site) start(ctx context.Context, r *run) error {
+	addr, err := netip.ParseAddrPort(r.opts.Listen)
+	if err != nil || !addr.Addr().IsLoopback() {
+		return fmt.Errorf("--listen %q: write an address of this host only, such as 127.0.0.1:8099", r.opts.Listen)
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr.String())
+	if err != nil {
+		return fmt.Errorf("serve the local page: %w; choose another port with --listen", err)
+	}
+	s.addr = ln.Addr().String()
+	_, port, _ := net.SplitHostPort(s.addr) // an address of a listener
+	s.hosts = []string{s.addr, "localhost:" + port}
+	s.srv = &http.Server{Handler: s, ReadTimeout: 10 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	go func() {
+		s.downErr = fmt.Errorf("serve the local page: %w", s.srv.Serve(ln))
+		close(s.down)
+	}()
+	return nil
+}
+
+// announcement says how to open the page, and what to do there.
+func (s *site) announcement(purpose string) string {
+	_, port, _ := net.SplitHostPort(s.addr) // an address of a listener
+	return fmt.Sprintf("Open this page in a browser, and %s there:\n\n  http://%s%s\n\n"+
+		"If the browser runs on another computer, first run this there, and keep it running:\n\n  ssh -N -L %s:%s USER@THIS-HOST\n\n",
+		purpose, s.addr, s.path(), port, s.addr)
+}
+
+func (s *site) path() string { return "/" + s.token + "/" }
+
+func (s *site) createdURL() string { return "http://" + s.addr + createdPath }
+
+// shutDown ends the page after its last answers.
+func (s *site) shutDown(ctx context.Context) error {
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	err := s.srv.Shutdown(closing)
+	if err != nil {
+		err = s.srv.Close() // a browser is slow, which is no failure of the setup
+	}
+	<-s.down
+	return err
+}
 
 // ServeHTTP serves the page to browsers that reached it by an address of this host: a site whose name resolves to this host cannot.
-func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send no Origin that could be checked
 	h.Set("X-Content-Type-Options", "nosniff")
-	// No form-action: after the form was posted, GitHub may redirect to a company's login on another host.
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'")
-	if !slices.Contains(p.hosts, r.Host) {
-		p.render(w, http.StatusMisdirectedRequest, view{Problem: "This page is at " + p.Addr + ". Forward the same port to it."})
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if !slices.Contains(s.hosts, r.Host) {
+		s.refuse(w, http.StatusMisdirectedRequest, "This page is at "+s.addr+". Forward the same port to it.")
 		return
 	}
-	p.mux.ServeHTTP(w, r)
+	s.mux.ServeHTTP(w, r)
 }
 
-// view is what the page shows.
-type view struct {
-	Action, State, Manifest string // of the form; empty: none
-	Manifested              manifest.Manifest
-	Install                 string // set after the App was created
-	Problem                 string
+// knowing serves only those who know the token, and forms only from the page itself.
+func (s *site) knowing(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case subtle.ConstantTimeCompare([]byte(r.PathValue("token")), []byte(s.token)) != 1:
+			s.refuse(w, http.StatusNotFound, "Open the address that errand setup printed in the terminal.")
+		case r.Method == http.MethodPost && r.Header.Get("Origin") != "http://"+r.Host: // Host is one of the page's
+			s.refuse(w, http.StatusForbidden, "This form is not from the page of the setup. Open the address in the terminal again.")
+		default:
+			next(w, r)
+		}
+	}
 }
 
-func (p *page) render(w http.ResponseWriter, status int, v view) {
-	v.Manifested = p.pageConfig.Manifest
+// refuse shows why a request is not answered. Not everybody who sees it knows the token.
+func (s *site) refuse(w http.ResponseWriter, status int, problem string) {
+	s.render(w, status, view{Title: "Set up errand", Problem: problem})
+}
+
+func (s *site) render(w http.ResponseWriter, status int, v view) {
+	v.Nonce, v.Style, v.Solo = rand.Text(), admin.Style()+template.CSS(pageStyle), s.solo
+	if v.Follows {
+		v.Script = template.JS(pageScript)
+	}
+	var b bytes.Buffer
+	if err := s.tmpl.Execute(&b, v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	// No form-action: after the form was posted, GitHub may redirect to a company's login on another host.
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'nonce-"+v.Nonce+"'; script-src 'nonce-"+v.Nonce+
+		"'; connect-src 'self'; img-src data:; base-uri 'none'; frame-ancestors 'none'")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = p.tmpl.Execute(w, v) // the browser has disconnected
+	_, _ = w.Write(b.Bytes()) // the browser may have disconnected
 }
 
-// serveForm serves the form that posts the manifest to GitHub, with a new state.
-func (p *page) serveForm(w http.ResponseWriter, r *http.Request) {
-	if subtle.ConstantTimeCompare([]byte(r.PathValue("token")), []byte(p.token)) != 1 {
-		p.render(w, http.StatusNotFound, view{Problem: "Open the address that errand setup printed in the terminal."})
+// serveScreen shows what the setup does now.
+func (s *site) serveScreen(w http.ResponseWriter, r *http.Request) {
+	v, err := s.view()
+	if err != nil {
+		s.refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.state == "" || p.Now().Sub(p.stateAt) > stateLife/2 { // a reloaded page must not invalidate a form on GitHub
-		state, err := randomToken()
-		if err != nil {
-			p.render(w, http.StatusInternalServerError, view{Problem: err.Error()})
+	v.Stale = r.URL.Query().Has("stale")
+	s.render(w, http.StatusOK, v)
+}
+
+// serveVersion tells the script of the page whether there is anything new.
+func (s *site) serveVersion(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = fmt.Fprint(w, s.version)
+}
+
+// servePost takes a form, waits a moment for what the setup makes of it, and leads the browser back to the page, which can be reloaded.
+func (s *site) servePost(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxPost)
+	if err := r.ParseForm(); err != nil {
+		status := http.StatusBadRequest
+		if errors.As(err, new(*http.MaxBytesError)) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		s.refuse(w, status, "The answers cannot be read ("+err.Error()+"). Go back and correct them.")
+		return
+	}
+	id, err := strconv.Atoi(r.PostForm.Get("id"))
+	if err != nil {
+		s.refuse(w, http.StatusBadRequest, "The form is incomplete. Open the address in the terminal again.")
+		return
+	}
+	how := decision(r.PostForm.Get("do"))
+	switch s.accept(id, how, post{how: how, values: r.PostForm}) {
+	case http.StatusConflict:
+		http.Redirect(w, r, s.path()+"?stale", http.StatusSeeOther)
+	case http.StatusBadRequest:
+		s.refuse(w, http.StatusBadRequest, "The form is incomplete. Open the address in the terminal again.")
+	default:
+		if how == stop {
+			s.refuse(w, http.StatusOK, "The setup has ended. You can close this page.")
 			return
 		}
-		p.state, p.stateAt = state, p.Now()
+		s.settle(r.Context())
+		http.Redirect(w, r, s.path(), http.StatusSeeOther)
 	}
-	p.render(w, http.StatusOK, view{Action: p.Action, State: p.state, Manifest: p.manifest})
 }
 
-// serveCreated receives the code of the created App. A state is accepted once, and for an hour.
-func (p *page) serveCreated(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	q := r.URL.Query()
-	expected := p.state
-	valid := expected != "" && p.Now().Sub(p.stateAt) <= stateLife && subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(expected)) == 1
+// serveCreated takes GitHub's answer to the form of the App.
+func (s *site) serveCreated(w http.ResponseWriter, r *http.Request) {
+	how, install := late, ""
+	form, id := s.appForm()
+	if form != nil {
+		q := r.URL.Query()
+		how, install = form.arrive(q.Get("state"), q.Get("code"))
+	}
 	switch {
-	case p.install != "" || p.closed:
-		p.render(w, http.StatusGone, view{Problem: "This is done already. Go back to the terminal."})
-		return
-	case !valid:
-		p.render(w, http.StatusForbidden, view{
-			Problem: "GitHub's answer does not belong to the page that is open here, or came too late. Open the address in the terminal again. " +
-				"If GitHub has created an App meanwhile, delete it in its settings.",
-		})
-		return
-	}
-	p.state = ""
-	install, err := p.Convert(q.Get("code"))
-	if err != nil {
-		p.render(w, http.StatusBadGateway, view{Problem: "The App's credentials could not be stored. The terminal has the details."})
-	} else {
-		p.install = install
-		p.render(w, http.StatusOK, view{Install: install}) // not by a redirect: the page closes now
-	}
-	select {
-	case p.results <- err:
-	default: // nobody reads that many failures
+	case how == late:
+		s.refuse(w, http.StatusGone, "This is done already. Go back to "+s.origin()+".")
+	case how == foreign:
+		s.refuse(w, http.StatusForbidden, "GitHub's answer does not belong to the page that is open here, or came too late. Open the address in the terminal "+
+			"again. If GitHub has created an App meanwhile, delete it in its settings.")
+	case !s.solo: // the state has shown that this browser comes from the page
+		s.take(id)
+		s.settle(r.Context())
+		http.Redirect(w, r, s.path(), http.StatusSeeOther)
+	case how == unconverted:
+		s.refuse(w, http.StatusBadGateway, "The App's credentials could not be stored. The terminal has the details.")
+	default:
+		s.render(w, http.StatusOK, view{Title: "Set up errand", Install: install}) // not by a redirect: the page closes now
 	}
 }
 
-// close waits for a conversion that is under way, and accepts no further one.
-func (p *page) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
+func (s *site) origin() string {
+	if s.solo {
+		return "the terminal"
+	}
+	return "the page of the setup"
+}
+
+// piece is a part of a text; a link if it has an address.
+type piece struct{ Text, Link string }
+
+var webAddress = regexp.MustCompile(`https?://[^\s<>"'` + "`" + `]+[^\s<>"'.,;:!?)` + "`" + `]`)
+
+// pieces cuts a text at the addresses in it.
+func pieces(text string) (list []piece) {
+	text = strings.Trim(text, "\n")
+	from := 0
+	for _, at := range webAddress.FindAllStringIndex(text, -1) {
+		list = append(list, piece{Text: text[from:at[0]]}, piece{Text: text[at[0]:at[1]], Link: text[at[0]:at[1]]})
+		from = at[1]
+	}
+	return append(list, piece{Text: text[from:]})
 }
 
 // randomToken returns 32 random bytes in hexadecimal.

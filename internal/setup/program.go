@@ -28,32 +28,39 @@ func defaultProgram(r *run) string {
 	}
 	missing := err != nil || !strings.HasPrefix(path, "/usr/") // sandboxes do not see other folders
 	switch {
-	case onVMs && programs.Script(agent) != "", !onVMs && r.terminal.interactive && missing:
+	case onVMs && programs.Script(agent) != "", !onVMs && r.front.interactive() && missing:
 		return install
 	}
-	return "present"
+	return present
 }
 
-// install is the answer by which errand installs the agent's program.
-const install = "install"
+// The answers to the question for the agent's program.
+const (
+	install = "install" // errand installs it
+	present = "present"
+)
 
 // checkProgram accepts only what can be installed.
 func checkProgram(r *run, v string) error {
-	if err := oneOf(install, "present")(r, v); err != nil {
-		return err
-	}
 	if agent := r.answer("agent"); v == install && r.answer("vms") != config.ProviderLocal && programs.Script(agent) == "" {
 		return errors.New("the Node.js of a new VM is too old for the program of " + agent + ": write present, and install both in a base image")
 	}
 	return nil
 }
 
+// The answers to the question for the systemd unit.
+const (
+	startUnit = "start"
+	writeUnit = "write"
+	printUnit = "print"
+)
+
 // checkUnit accepts a start only where systemd can do it.
 func checkUnit(r *run, v string) error {
-	if v == "start" && r.Systemctl == nil {
+	if v == startUnit && r.Systemctl == nil {
 		return errors.New("this host has no systemctl: write print, and start errand by other means")
 	}
-	return oneOf("start", "write", "print")(r, v)
+	return nil
 }
 
 // installsProgram reports whether sandboxes use a program that the setup installs.
@@ -93,7 +100,7 @@ func (r *run) installProgram(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.say("You can also install it yourself: answer `agent_program: present`, or continue with --skip program.\n")
+		r.say("You can also install it yourself: answer `agent_program: present`, or %s.\n", r.front.skip("program"))
 		return err
 	}
 	r.say("Installed %s %s in %s.\n", agent, programs.Version(agent), dir)

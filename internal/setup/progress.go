@@ -100,19 +100,32 @@ func (r *run) saveApp(app SavedApp) error {
 	data, merr := json.MarshalIndent(r.progress, "", "  ")
 	f, ferr := os.CreateTemp("", "errand-"+progressFile+"-*") // readable by this user only
 	if merr != nil || ferr != nil {
-		return errors.Join(err, merr, ferr, lostApp(app.SettingsURL))
+		return errors.Join(err, merr, ferr, r.lostApp(app.SettingsURL))
 	}
 	_, werr := f.Write(data)
 	if werr = errors.Join(werr, f.Sync(), f.Close()); werr != nil {
-		return errors.Join(err, werr, os.Remove(f.Name()), lostApp(app.SettingsURL))
+		return errors.Join(err, werr, os.Remove(f.Name()), r.lostApp(app.SettingsURL))
 	}
-	return fmt.Errorf("%w\nThe App exists; its credentials are in %s. Correct the problem, move that file to %s, and run errand setup again",
-		err, f.Name(), r.path(progressFile))
+	r.rescued = f.Name()
+	return fmt.Errorf("%w\nThe App exists; its credentials are in %s. Correct the problem, move that file to %s, and %s",
+		err, f.Name(), r.path(progressFile), r.front.again())
+}
+
+// removeRescued removes the copy of the credentials that saveApp made, unless it was moved.
+func (r *run) removeRescued() error {
+	if r.rescued == "" {
+		return nil
+	}
+	if err := os.Remove(r.rescued); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the copy of the App's credentials: %w", err)
+	}
+	r.rescued = ""
+	return nil
 }
 
 // lostApp tells how to use an App whose credentials were lost.
-func lostApp(settings string) error {
-	return fmt.Errorf("the App may exist although its credentials were not stored. Within an hour, run errand setup again with "+
+func (r *run) lostApp(settings string) error {
+	return fmt.Errorf("the App may exist although its credentials were not stored. Within an hour, %s, with "+
 		"`app: code` and the code in the browser's address.\nIf GitHub does not accept it any more, open %s: delete the App, or "+
-		"generate a private key and enter a new webhook secret there, and give both to errand setup with `app: existing`", settings)
+		"generate a private key and enter a new webhook secret there, and give both to errand setup with `app: existing`", r.front.again(), settings)
 }

@@ -34,12 +34,16 @@ type Question struct {
 	file   string // of a secret
 	once   bool   // the answer can be used once, and is not remembered
 
+	choices  []string          // nil: any text
 	fallback func(*run) string // default that depends on other answers
 	when     func(*run) bool   // nil: always
 	check    func(*run, string) error
 }
 
 func (q Question) applies(r *run) bool { return q.when == nil || q.when(r) }
+
+// masked reports whether an answer is shown nowhere and remembered nowhere but in its own file.
+func (q Question) masked() bool { return q.Secret || q.once }
 
 // kept reports whether a secret is stored already.
 func (q Question) kept(r *run) bool {
@@ -58,7 +62,12 @@ func (q Question) validate(r *run, value string) error {
 	if value == "" && !q.Optional && !q.kept(r) {
 		return errors.New("an answer is required")
 	}
-	if value == "" || q.check == nil {
+	switch {
+	case value == "":
+		return nil
+	case q.choices != nil && !slices.Contains(q.choices, value):
+		return fmt.Errorf("%q: write %s", value, strings.Join(q.choices, " or "))
+	case q.check == nil:
 		return nil
 	}
 	return q.check(r, value)
@@ -69,15 +78,6 @@ func is(key string, values ...string) func(*run) bool {
 	return func(r *run) bool { return slices.Contains(values, r.answer(key)) }
 }
 
-func oneOf(values ...string) func(*run, string) error {
-	return func(_ *run, v string) error {
-		if slices.Contains(values, v) {
-			return nil
-		}
-		return fmt.Errorf("%q: write %s", v, strings.Join(values, " or "))
-	}
-}
-
 const pushed = string(config.WebhooksPush)
 
 // Questions returns all questions in the order in which they are asked.
@@ -85,37 +85,37 @@ func Questions() []Question {
 	return []Question{
 		{Key: "github", Text: "Address of GitHub, or of your Enterprise Server", Default: "https://github.com", check: checkGitHub},
 		{Key: "webhooks", Text: "How webhooks reach errand: push (GitHub sends them to errand's address) or poll (errand reads them from GitHub's log " +
-			"every 15 seconds and needs no public address)", Default: pushed, check: oneOf(pushed, string(config.WebhooksPoll))},
+			"every 15 seconds and needs no public address)", Default: pushed, choices: []string{pushed, string(config.WebhooksPoll)}},
 		{Key: "tls", Text: "Who serves HTTPS: proxy (a reverse proxy in front of errand) or acme (errand, on port 443, with a certificate of Let's Encrypt, " +
-			"whose terms of service you accept by this)", Default: "proxy", when: is("webhooks", pushed), check: oneOf("proxy", "acme")},
+			"whose terms of service you accept by this)", Default: "proxy", when: is("webhooks", pushed), choices: []string{"proxy", "acme"}},
 		{Key: "public_url", Text: "Address at which GitHub and people reach errand, such as https://errand.example.org",
 			Required: true, when: is("webhooks", pushed), check: checkPublicURL},
 		{Key: "listen", Text: "Address on this host at which errand serves", Default: "`" + config.Default().Listen + "`, or `:443` with acme",
 			fallback: defaultListen, check: checkListen},
 		{Key: "trusted_proxies", Text: "Addresses of the proxy, separated by commas", Default: "127.0.0.1", Optional: true,
-			when: func(r *run) bool { return r.publicURL() != "" && !r.servesTLS() }, check: checkProxies},
+			when: func(r *run) bool { return r.answer("webhooks") == pushed && !r.servesTLS() }, check: checkProxies},
 		{Key: "data", Text: "Folder for errand's data",
 			Default:  "`/var/lib/errand` for `/etc/errand`, otherwise `data` in the folder of the setup",
 			fallback: defaultData, check: checkPath},
 		{Key: "label", Text: "Label that starts a task; empty for none", Default: "errand", Optional: true, check: checkLabel},
 		{Key: "assignee", Text: "Login of the machine user to which people assign issues; empty for none", Optional: true, check: checkLogin},
 		{Key: "agent", Text: "Agent's program: " + strings.Join(agents(), ", ") + " (api is errand's own, and needs no program)", Default: registry.DefaultConfig().Adapter,
-			check: oneOf(agents()...)},
+			choices: agents()},
 		{Key: "model_url", Text: "Address of the model provider's API", Default: "that of the agent's provider",
 			fallback: func(r *run) string { return defaultModelURL(r.answer("agent")) }, check: checkModelURL},
 		{Key: "model_auth", Text: "Pay the model by an API key (key) or by a Claude subscription's token from " +
 			"`claude setup-token` (subscription)",
-			Default: "key", when: is("agent", "claude"), check: oneOf("key", "subscription")},
+			Default: "key", when: is("agent", "claude"), choices: []string{"key", "subscription"}},
 		{Key: "model_key", Text: "API key, or token of the subscription", Required: true, Secret: true, file: "model-key", check: checkSecret},
 		{Key: "vms", Text: "Where agents work: local (sandboxes on this host) or hetzner (VMs in Hetzner Cloud)", Default: config.ProviderLocal,
-			check: oneOf(config.ProviderNames()...)},
+			choices: config.ProviderNames()},
 		{Key: "hetzner_token", Text: "API token of the project in Hetzner Cloud, with read and write permission", Required: true, Secret: true,
 			file: "hetzner-token", when: is("vms", config.ProviderHetzner), check: checkSecret},
 		{Key: "agent_program", Text: "How the agent's program gets where agents work: install (by npm, in the version that errand is tested with, on this host " +
 			"or on each VM) or present (you have installed it)", Default: "`present`; `install` for VMs except with gemini, and in a terminal if this host lacks the program",
-			when: is("agent", programs.Names()...), fallback: defaultProgram, check: checkProgram},
+			when: is("agent", programs.Names()...), choices: []string{install, present}, fallback: defaultProgram, check: checkProgram},
 		{Key: "app", Text: "GitHub App: create (in a browser, on a page of this host), code (a code that GitHub gave out) or existing",
-			Default: "create", check: oneOf("create", "code", "existing")},
+			Default: "create", choices: []string{"create", "code", "existing"}},
 		{Key: "app_name", Text: "Name of the App, by which people mention it; no other App on GitHub may have it", Default: "errand",
 			when: is("app", "create"), check: checkAppName},
 		{Key: "organization", Text: "Organization that owns the App; empty for your own account", Optional: true,
@@ -127,11 +127,11 @@ func Questions() []Question {
 			when: is("app", "existing"), check: checkReference},
 		{Key: "webhook_secret", Text: "Webhook secret of the existing App", Required: true, Secret: true, file: "webhook-secret",
 			when: is("app", "existing"), check: checkSecret},
-		{Key: "create_label", Text: "Create the label in the repositories that lack it (yes or no)", Default: "yes", check: oneOf("yes", "no")},
+		{Key: "create_label", Text: "Create the label in the repositories that lack it (yes or no)", Default: "yes", choices: []string{"yes", "no"}},
 		{Key: "user", Text: "User of this host that runs errand", Default: "this user; for root the user `errand`, if it exists",
 			fallback: defaultUser, check: checkUser},
 		{Key: "unit", Text: "systemd unit: start (write it to /etc/systemd/system and start it, as root), write or print", Default: "print",
-			check: checkUnit},
+			choices: []string{startUnit, writeUnit, printUnit}, check: checkUnit},
 	}
 }
 

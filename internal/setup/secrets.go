@@ -2,7 +2,6 @@ package setup
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -17,7 +16,7 @@ import (
 // maxSecret is the maximum size of a secret, in bytes.
 const maxSecret = 64 << 10
 
-// reveal returns the secret that an answer names: env:NAME or file:/path. Somebody at a terminal can enter the secret itself.
+// reveal returns the secret that an answer names: env:NAME or file:/path. Somebody who is asked can enter the secret itself.
 func (r *run) reveal(answer string) (string, error) {
 	kind, rest, _ := strings.Cut(answer, ":")
 	var value string
@@ -33,7 +32,7 @@ func (r *run) reveal(answer string) (string, error) {
 			return "", err
 		}
 		value = string(data)
-	case r.terminal.interactive:
+	case r.front.interactive():
 		value = answer
 	default:
 		return "", errors.New("write env:NAME or file:/path, so that the file with the answers contains no secrets")
@@ -44,22 +43,27 @@ func (r *run) reveal(answer string) (string, error) {
 	return value, nil
 }
 
-// askSecret asks for a secret. A stored one is kept if no other is given.
-func (r *run) askSecret(ctx context.Context, key string) (string, error) {
-	q := questionOf(key)
-	if _, given := r.given[key]; q.kept(r) && !given {
-		r.say("%s: %s is kept.\n", q.Text, r.path(q.file))
-		return r.reveal("file:" + r.path(q.file))
+// secret returns the answer to the question for a secret: from the file, as it was entered, or as it is stored.
+func (r *run) secret(q Question) (string, error) {
+	answer, known := r.given[q.Key]
+	if !known {
+		answer, known = r.held[q.Key]
 	}
-	answer, err := r.ask(ctx, key)
-	if err != nil {
-		return "", err
+	if !known && q.kept(r) {
+		answer = "file:" + r.path(q.file)
 	}
 	value, err := r.reveal(answer)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", key, err)
+		return "", fmt.Errorf("%s: %w", q.Key, err)
 	}
 	return value, nil
+}
+
+// sayKept says that a stored secret is used.
+func (r *run) sayKept(q Question) {
+	if _, given := r.given[q.Key]; !given && q.kept(r) {
+		r.say("%s: %s is kept.\n", q.Text, r.path(q.file))
+	}
 }
 
 // storeSecret writes a file with a secret. It never replaces another secret, unless the setup was started with --force.

@@ -2,10 +2,10 @@
 // writes the secrets and the configuration, and checks that all of it works.
 //
 // It is a sequence of steps. Each reports whether it is done, from what exists on disk and on GitHub, so that a setup that was
-// interrupted anywhere continues when it is run again. Answers come from a file or from the terminal. Nothing that exists is
-// overwritten, unless Options.Force is set.
+// interrupted anywhere continues when it is run again. Answers come from a file, from the terminal or from a page in a browser (a front).
+// Nothing that exists is overwritten, unless Options.Force is set.
 //
-// Start with [Run] and the table of steps in setup.go; questions.go lists everything that is asked.
+// Start with [Run] and the table of steps in setup.go; questions.go lists everything that is asked, front.go how.
 package setup
 
 import (
@@ -34,6 +34,7 @@ type Options struct {
 	Dir     string  // folder for the configuration and the secrets
 	Answers string  // file with answers; empty: none
 	Given   Answers // answers by flags, which take precedence over the file
+	Web     bool    // ask on the local page instead of in the terminal
 	Listen  string  // address of the local page, on this host
 	Force   bool    // replace an existing configuration; the old one is kept beside it
 	Skip    []string
@@ -94,14 +95,19 @@ func skippable() []string {
 	return []string{"program", "installation", "repositories", "service", "checks", "start", "webhook"}
 }
 
+func (s step) skippable() bool { return slices.Contains(skippable(), s.name) }
+
 // run is a setup while it runs.
 type run struct {
 	Env
 	opts      Options
 	dir       string
-	given     Answers // from the file
-	terminal  *terminal
+	given     Answers           // from the file
+	held      map[string]string // secrets and codes that were entered and are not stored yet
+	refused   map[string]string // why others refused an answer
+	front     front
 	progress  Progress
+	rescued   string        // copy of the App's credentials, outside of a folder that could not be written
 	cfg       config.Config // valid if loaded is set
 	loaded    bool
 	asked     bool // for the user that runs errand
@@ -122,7 +128,12 @@ var errInterrupted = errors.New("interrupted; run the same command again to cont
 
 // Run runs a setup. It can be repeated after an error, and after an interruption at any time.
 func Run(ctx context.Context, env Env, opts Options) (err error) {
-	r := &run{Env: env, opts: opts, terminal: newTerminal(env)}
+	r := &run{Env: env, opts: opts, held: map[string]string{}, refused: map[string]string{}}
+	if r.front = newTerminal(env); opts.Web {
+		if r.front, err = newWebFront(env.Out); err != nil {
+			return err
+		}
+	}
 	if r.dir, err = filepath.Abs(opts.Dir); err != nil {
 		return fmt.Errorf("find the folder of the setup: %w", err)
 	}
@@ -184,7 +195,7 @@ func makeFolder(dir string) error {
 	return durable.MkdirAll(dir, 0o700)
 }
 
-// all runs the steps.
+// all runs the steps, and again if the operator wants that.
 func (r *run) all(ctx context.Context) (err error) {
 	if r.progress, err = r.readProgress(); err != nil {
 		return err
@@ -195,51 +206,111 @@ func (r *run) all(ctx context.Context) (err error) {
 	if err := r.checkAnswers(); err != nil {
 		return err
 	}
-	if err := r.checkFoldersEarly(); err != nil && (r.loaded || !r.terminal.interactive) {
-		return err // in a terminal, the folder for data is asked first
+	if err := r.checkFoldersEarly(); err != nil && (r.loaded || !r.front.interactive()) {
+		return err // an operator who is asked can choose another folder for data first
 	}
+	closeFront, err := r.front.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeFront()) }()
 	defer func() {
 		if err != nil && r.chosen { // what root wrote is handed over even if a later step fails
 			err = errors.Join(err, r.handOver())
 		}
 	}()
-	if r.terminal.interactive {
-		r.say("Enter accepts the value in brackets. Ctrl-C loses nothing: the same command continues where it was.\n")
-	}
-	list := steps()
-	for i, s := range list {
-		r.say("\n[%d/%d] %s\n", i+1, len(list), s.title)
-		switch {
-		case ctx.Err() != nil:
-			return errInterrupted
-		case slices.Contains(r.opts.Skip, s.name):
-			r.say("Skipped.\n")
-			continue
-		case s.done != nil && s.done(r):
-			r.say("Done before.\n")
-			continue
-		}
-		if err := s.do(r, ctx); err != nil {
-			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-				return errInterrupted
-			}
-			return fmt.Errorf("%s: %w", strings.ToLower(s.title[:1])+s.title[1:], err)
-		}
-		if err := r.saveProgress(); err != nil {
+	for skip := r.opts.Skip; ; {
+		r.opts.Skip, r.asked, r.rewritten = slices.Clone(skip), false, false
+		if err := r.sequence(ctx); err != nil {
 			return err
+		}
+		text := fmt.Sprintf("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())
+		if r.started || r.serving(ctx) {
+			text = "\nThe setup is complete, and errand is running.\n"
+		}
+		text += r.howToBegin()
+		var ways []decision
+		if !r.handed {
+			ways = append(ways, again)
+		}
+		if r.front.finished(ctx, text, ways) != again {
+			return nil
+		}
+	}
+}
+
+// sequence runs all steps once, and hands the files over.
+func (r *run) sequence(ctx context.Context) error {
+	list := steps()
+	for i := 0; i < len(list); {
+		how, err := r.play(ctx, i, list[i])
+		switch {
+		case err != nil:
+			return err
+		case how == back:
+			i, r.asked = 0, false
+		case how == again:
+			r.asked = false // the user may be the reason why the step failed
+		case how == skipStep:
+			r.opts.Skip = append(r.opts.Skip, list[i].name) // and the step is played once more, which ends it
+		default:
+			i++
 		}
 	}
 	r.chosen = false
-	if err := r.handOver(); err != nil {
-		return err
+	for {
+		err := r.handOver()
+		if err == nil {
+			return nil
+		}
+		if how := r.front.failed(ctx, err, []decision{again}); how != again {
+			return r.ended(ctx, err)
+		}
 	}
-	if r.started || r.serving(ctx) {
-		r.say("\nThe setup is complete, and errand is running.\n")
-	} else {
-		r.say("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())
+}
+
+// play runs a step. It returns how the operator wants to continue, or nothing if the next step follows.
+func (r *run) play(ctx context.Context, n int, s step) (decision, error) {
+	own, leave := r.front.begin(ctx, n, s, r.ways(s, false))
+	defer leave()
+	switch {
+	case ctx.Err() != nil:
+		return "", errInterrupted
+	case slices.Contains(r.opts.Skip, s.name):
+		r.say("Skipped.\n")
+		r.front.end(skipped)
+		return "", nil
+	case s.done != nil && s.done(r):
+		r.say("Done before.\n")
+		r.front.end(doneBefore)
+		return "", nil
 	}
-	r.sayHowToBegin()
-	return nil
+	err := s.do(r, own)
+	if err == nil {
+		err = r.saveProgress()
+	}
+	if err == nil {
+		r.front.end(done)
+		return "", nil
+	}
+	var how decision
+	if ctx.Err() != nil || !errors.Is(err, context.Canceled) || !errors.As(context.Cause(own), &how) {
+		if ctx.Err() == nil {
+			how = r.front.failed(ctx, err, r.ways(s, true))
+		}
+		if ctx.Err() != nil || how == stop {
+			return "", r.ended(ctx, fmt.Errorf("%s: %w", strings.ToLower(s.title[:1])+s.title[1:], err))
+		}
+	}
+	return how, nil
+}
+
+// ended returns the error of a setup that ends because of err.
+func (r *run) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return errInterrupted
+	}
+	return err
 }
 
 // loadConfig loads the configuration if it exists.
@@ -268,5 +339,5 @@ func (r *run) path(name string) string { return filepath.Join(r.dir, name) }
 
 func (r *run) configFile() string { return r.path("config.yml") }
 
-// say prints a line for the operator. If nobody reads it, the setup continues.
-func (r *run) say(format string, args ...any) { _, _ = fmt.Fprintf(r.Out, format, args...) }
+// say shows a text to the operator. If nobody reads it, the setup continues.
+func (r *run) say(format string, args ...any) { r.front.say(fmt.Sprintf(format, args...)) }

@@ -14,28 +14,124 @@ import (
 	"github.com/errand-bot/errand/internal/cli"
 )
 
-// terminal asks people.
+// terminal is a front for people at a terminal. If there are none, it asks nothing.
 type terminal struct {
-	from        io.Reader
-	in          *bufio.Reader
-	out         io.Writer
-	fd          int
-	interactive bool // somebody can answer
+	from   io.Reader
+	in     *bufio.Reader
+	out    io.Writer
+	fd     int
+	person bool // somebody can answer
 }
 
 func newTerminal(env Env) *terminal {
-	t := &terminal{from: env.In, in: bufio.NewReader(env.In), out: env.Out, fd: -1, interactive: env.Interactive}
+	t := &terminal{from: env.In, in: bufio.NewReader(env.In), out: env.Out, fd: -1, person: env.Interactive}
 	if f, ok := env.In.(*os.File); ok {
 		t.fd = int(f.Fd())
 	}
 	return t
 }
 
+func (t *terminal) open(_ context.Context, r *run) (func() error, error) {
+	if t.person {
+		t.say("Enter accepts the value in brackets. Ctrl-C loses nothing: the same command continues where it was.\n")
+	}
+	if t.person && !r.loaded {
+		t.say("To answer on a page in a browser instead, press Ctrl-C and run errand setup --web.\n")
+	}
+	return func() error { return nil }, nil
+}
+
+func (t *terminal) interactive() bool { return t.person }
+
+func (t *terminal) say(text string) { _, _ = io.WriteString(t.out, text) }
+
+// begin prints the title of a step. Nobody leaves a step in a terminal without ending the setup.
+func (t *terminal) begin(ctx context.Context, n int, s step, _ []decision) (context.Context, context.CancelFunc) {
+	t.say(header(n, s))
+	return ctx, func() {}
+}
+
+// header is the line before the output of a step.
+func header(n int, s step) string { return fmt.Sprintf("\n[%d/%d] %s\n", n+1, len(steps()), s.title) }
+
+func (t *terminal) end(outcome) {}
+
+func (t *terminal) failed(context.Context, error, []decision) decision { return stop }
+
+func (t *terminal) finished(_ context.Context, text string, _ []decision) decision {
+	t.say(text)
+	return stop
+}
+
+// page starts a page for the creation of an App.
+func (t *terminal) page(ctx context.Context, r *run) (*site, func() error, error) {
+	s, err := newSite(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.start(ctx, r); err != nil {
+		return nil, nil, err
+	}
+	return s, func() error { return s.shutDown(ctx) }, nil
+}
+
+func (t *terminal) again() string { return "run errand setup again" }
+
+func (t *terminal) skip(name string) string { return "continue with --skip " + name }
+
+// maxTries is how often a question is repeated after invalid answers.
+const maxTries = 5
+
+// ask asks one question after the other.
+func (t *terminal) ask(ctx context.Context, r *run, list []Question) error {
+	for _, q := range list {
+		if !q.applies(r) {
+			continue
+		}
+		isOpen, err := r.isOpen(q)
+		switch {
+		case err != nil:
+			return err
+		case isOpen && t.person:
+			if err := t.askOne(ctx, r, q); err != nil {
+				return err
+			}
+		case !isOpen:
+			r.sayKept(q)
+		}
+	}
+	return nil
+}
+
+// askOne asks a question until the answer is valid. An earlier answer is the default.
+func (t *terminal) askOne(ctx context.Context, r *run, q Question) error {
+	fallback := r.answer(q.Key)
+	if q.masked() {
+		fallback = ""
+	}
+	for range maxTries {
+		value, err := t.prompt(ctx, q, fallback)
+		if errors.Is(err, errPasted) {
+			r.say("%v\n", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := q.validate(r, value); err != nil {
+			r.say("%v\n", err)
+			continue
+		}
+		return r.remember(q, value)
+	}
+	return fmt.Errorf("%s: no valid answer after %d attempts", q.Key, maxTries)
+}
+
 // noAnswer is typed for an empty answer where there is a default.
 const noAnswer = "-"
 
-// ask prints a question and returns the line that is typed, or the default for an empty one. Secrets are not echoed.
-func (t *terminal) ask(ctx context.Context, q Question, fallback string) (string, error) {
+// prompt prints a question and returns the line that is typed, or the default for an empty one. Secrets are not echoed.
+func (t *terminal) prompt(ctx context.Context, q Question, fallback string) (string, error) {
 	hint := ""
 	switch {
 	case q.Secret:
@@ -86,7 +182,7 @@ func (t *terminal) line(ctx context.Context, secret bool) (string, error) {
 	select {
 	case r := <-got:
 		if errors.Is(r.err, io.EOF) && r.text == "" {
-			return "", errors.New("the input has ended; run errand setup in a terminal, or give answers with --answers")
+			return "", errors.New("the input has ended; run errand setup in a terminal or with --web, or give answers with --answers")
 		}
 		if r.err != nil && !errors.Is(r.err, io.EOF) {
 			return "", fmt.Errorf("read from the terminal: %w", r.err)

@@ -57,7 +57,13 @@ func (b *Browser) Get(address string) Page {
 // Post posts a form.
 func (b *Browser) Post(address string, form url.Values) Page {
 	b.t.Helper()
-	resp, err := b.client.PostForm(address, form)
+	r, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", r.URL.Scheme+"://"+r.URL.Host)
+	resp, err := b.client.Do(r)
 	return b.page(address, resp, err)
 }
 
@@ -75,7 +81,7 @@ func (b *Browser) page(address string, resp *http.Response, err error) Page {
 }
 
 var (
-	formAction = regexp.MustCompile(`<form[^>]* method="post" action="([^"]*)"`)
+	formAction = regexp.MustCompile(`<form[^>]* method="post" action="([^".][^"]*)"`) // without the buttons of a setup's page
 	formField  = regexp.MustCompile(`<input[^>]*?(?:type="hidden" )?(?:id="[^"]*" )?name="([^"]+)"[^>]*? value="([^"]*)"`)
 )
 
@@ -84,7 +90,7 @@ func (p Page) Form(t testing.TB) (action string, fields url.Values) {
 	t.Helper()
 	all := formAction.FindAllStringSubmatchIndex(p.Text, -1)
 	if len(all) == 0 {
-		t.Fatalf("%s (status %d) has no form:\n%s", p.URL, p.Status, p.Text)
+		t.Fatalf("%s (status %d) has no form:\n%s", p.URL, p.Status, p.Body())
 	}
 	last := all[len(all)-1]
 	at, err := url.Parse(p.URL)
