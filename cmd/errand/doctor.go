@@ -108,10 +108,14 @@ func (e examination) adapt(w cli.World, r *doctor.Report) {
 		for _, text := range []*string{&r.Findings[i].Found, &r.Findings[i].Fix} {
 			*text = ownCommand.ReplaceAllStringFunc(service.Replace(*text), func(command string) string {
 				part := ownCommand.FindStringSubmatch(command)
-				if e.path == cli.DefaultConfig || strings.Contains(part[2], " -c ") {
+				path, elsewhere := e.path, strings.Contains(part[1], "cd ")
+				if path == cli.DefaultConfig && !elsewhere || strings.Contains(part[2], " -c ") {
 					return command
 				}
-				return "`" + part[1] + " -c " + remote.Quote(e.path) + part[2] + "`"
+				if whole, err := filepath.Abs(path); err == nil && elsewhere {
+					path = whole
+				}
+				return "`" + part[1] + " -c " + remote.Quote(path) + part[2] + "`"
 			})
 		}
 	}
@@ -183,13 +187,17 @@ func notRunning(cfg config.Config) doctor.Finding {
 		f.Status, f.Found = doctor.Note, "errand has not run yet."
 	}
 	for key, address := range map[string]string{"listen": cfg.Listen, "admin.listen": cfg.Admin.Listen} {
-		ln, err := net.Listen("tcp", address)
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			continue // empty
+		}
+		ln, err := net.Listen("tcp", net.JoinHostPort(host, "0")) // errand may start just now, and need its port
 		if err == nil {
 			_ = ln.Close()
 		}
-		if errors.Is(err, syscall.EADDRNOTAVAIL) && address != "" {
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
 			f.Status, f.Found, f.Meaning = doctor.Failed, fmt.Sprintf("errand cannot listen at %s: %v", address, err), "errand does not start."
-			f.Fix = "Set " + key + " to an address that this host has (`ip address` lists them) or to 127.0.0.1:8080, and start errand."
+			f.Fix = "Set " + key + " to an address that this host has (`ip address` lists them) or to 127.0.0.1:" + port + ", and start errand."
 		}
 	}
 	return f

@@ -80,7 +80,7 @@ func (c *clinic) plantModeAgain(fault planted, f doctor.Finding) {
 	fault.plant(c)
 	_, r := c.doctor("--fix")
 	for _, other := range c.problems(r) {
-		if other.Found == f.Found {
+		if other.Check == f.Check {
 			c.t.Errorf("after --fix: %+v", other)
 		}
 	}

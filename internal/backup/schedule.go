@@ -75,7 +75,7 @@ func (s *Schedule) Check() error {
 	info, err := os.Stat(s.Folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist; create it for errand's user: `install -d -m 0700 %s`", s.Folder, remote.Quote(s.Folder))
+		return fmt.Errorf("%s does not exist; create it for errand's user: `sudo install -d -m 0700 -o %d %s`", s.Folder, s.user(), remote.Quote(s.Folder))
 	case err != nil:
 		return fmt.Errorf("look at the folder for backups: %w", err)
 	case !info.IsDir():
@@ -83,10 +83,10 @@ func (s *Schedule) Check() error {
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s can be used by other users, and backups contain errand's keys: `chmod 0700 %s`", s.Folder, remote.Quote(s.Folder))
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d, and not to errand's: `sudo chown %d %s`", s.Folder, st.Uid, os.Geteuid(), remote.Quote(s.Folder))
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != s.user() {
+		return fmt.Errorf("%s belongs to user %d, and not to errand's: `sudo chown %d %s`", s.Folder, st.Uid, s.user(), remote.Quote(s.Folder))
 	}
-	if err := unix.Access(s.Folder, unix.W_OK); err != nil {
+	if err := unix.Access(s.Folder, unix.W_OK); err != nil && os.Geteuid() == s.user() {
 		return fmt.Errorf("errand cannot write into %s: %w; mount its file system writable, or list it in ReadWritePaths of the systemd unit", s.Folder, err)
 	}
 	folder, err := filepath.EvalSymlinks(s.Folder)
@@ -104,6 +104,16 @@ func (s *Schedule) Check() error {
 		return fmt.Errorf("%s is inside the data folder: if that is lost, so are the backups; name another folder (%w)", s.Folder, ErrInside)
 	}
 	return nil
+}
+
+// user returns errand's user, who owns the data folder. Another user may look, such as root.
+func (s *Schedule) user() int {
+	if info, err := os.Stat(s.Data); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			return int(st.Uid)
+		}
+	}
+	return os.Geteuid()
 }
 
 // Run makes backups until ctx ends. A failure is logged, and tried again; nothing is deleted then.

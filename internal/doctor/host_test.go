@@ -81,3 +81,25 @@ func TestRootExaminesAnotherUsersErrand(t *testing.T) {
 		}
 	}
 }
+
+// TestFixedModesAreUsable: what everybody can read and nobody can write is, after one correction, errand's alone, and errand can write it.
+func TestFixedModesAreUsable(t *testing.T) {
+	t.Parallel()
+	h := doctor.Host{Data: t.TempDir()}
+	file := filepath.Join(h.Data, "errand.db")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chmod(file, 0o444), os.Chmod(h.Data, 0o555)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.FixModes()
+	if err == nil {
+		_, err = h.FixModes() // what could not be seen before
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{file: 0o600, h.Data: 0o700 | os.ModeDir} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s: mode %v, %v, want %v", path, info.Mode(), err, want)
+		}
+	}
+}

@@ -31,7 +31,7 @@ func (h Host) exposed(check, path string, info fs.FileInfo) []Finding {
 		f.Fix = fmt.Sprintf("`sudo chown %s %s && sudo chmod 0700 %[2]s`.", h.account(), remote.Quote(path))
 	}
 	if h.own(path) {
-		f.Chmod = &Chmod{Path: path, Mode: mode &^ 0o077}
+		f.Chmod = &Chmod{Path: path, Mode: mode&^0o077 | ownersMode(info)}
 		f.Fix = fmt.Sprintf("`chmod %04o %s`, or run errand doctor with --fix.", f.Chmod.Mode, remote.Quote(path))
 	}
 	return []Finding{f}
@@ -83,10 +83,7 @@ func (h Host) unusable() []Finding {
 // closed returns that errand's user cannot read and write a file or folder of errand's, or nil. It examines the mode, because root can access
 // everything. Another user's file is accepted if this process is errand's user and has access.
 func (h Host) closed(path string, info fs.FileInfo) *Finding {
-	want, id := fs.FileMode(0o600), h.user()
-	if info.IsDir() {
-		want = 0o700
-	}
+	want, id := ownersMode(info), h.user()
 	uid, _ := owner(info)
 	mode := info.Mode().Perm()
 	if id == 0 || uid == id && mode&want == want || uid != id && os.Geteuid() == id && accessible(path, info.IsDir()) {
@@ -106,6 +103,14 @@ func (h Host) closed(path string, info fs.FileInfo) *Finding {
 		f.Fix = fmt.Sprintf("`chmod %04o %s`, or run errand doctor with --fix.", f.Chmod.Mode, remote.Quote(path))
 	}
 	return f
+}
+
+// ownersMode returns what the owner of a file or a folder needs to be able to do.
+func ownersMode(info fs.FileInfo) fs.FileMode {
+	if info.IsDir() {
+		return 0o700
+	}
+	return 0o600
 }
 
 // own reports whether a path is a file with this one name, or a folder, of errand's user. A symbolic link is not.

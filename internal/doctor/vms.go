@@ -42,8 +42,8 @@ type VMs struct {
 func VMCheck(v VMs) Check {
 	return func(ctx context.Context) []Finding {
 		list, usable := v.token(ctx)
-		if !usable {
-			return list // everything else depends on it
+		if !usable { // what follows asks the provider, except for what the running errand knows
+			return append(list, v.refusal()...)
 		}
 		list = append(list, v.provider(ctx)...)
 		list = append(list, v.image(ctx)...)

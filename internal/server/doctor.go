@@ -105,7 +105,11 @@ func unstarted(ctx context.Context, version string, host doctor.Host, err error)
 	case errors.Is(err, ErrNoRunner):
 		f.Fix = "Unpack errand's archive again, or run `make build`: `errand` and its `errand-runner` programs have to be in one folder."
 	case temporary && errors.Is(err, fs.ErrNotExist):
-		f.Fix = fmt.Sprintf("Create the folder for temporary files, `mkdir -m 1777 %s`, or set TMPDIR to another one.", remote.Quote(os.TempDir()))
+		mode := "0700"
+		if os.TempDir() == "/tmp" {
+			mode = "1777"
+		}
+		f.Fix = fmt.Sprintf("Create the folder for temporary files, `mkdir -m %s %s`, or set TMPDIR to another one.", mode, remote.Quote(os.TempDir()))
 	case temporary:
 		f.Fix = fmt.Sprintf("Let this user write to %s and free space there, or set TMPDIR to another folder.", os.TempDir())
 	}
