@@ -259,7 +259,7 @@ func vmFaults() []planted {
 			if err := exec.CommandContext(c.t.Context(), "bwrap", "--unshare-all", "--ro-bind", "/", "/", "true").Run(); err != nil {
 				c.t.Skipf("no sandbox isolates here: %v", err)
 			}
-			c.config["local"] = strings.Replace(c.config["local"], "allow_unsandboxed: true, ", "", 1)
+			c.config["local"] = strings.Replace(c.config["local"], "allow_unsandboxed: true, ", fmt.Sprintf("binds: [{path: '%s'}], ", c.path("bin")), 1)
 		}, []problem{{"vms.provider", doctor.Failed, "local.kind is plain"}}},
 		{"no agent program", false, func(c *clinic) { c.config["agent"] = "{command: [no-such-agent]}" }, []problem{{"agent.claude", doctor.Failed, "no-such-agent is not installed"}}},
 		{"a broken agent program", true, func(c *clinic) { c.write("bin/claude", "#!/bin/sh\necho no node >&2\nexit 3\n", 0o755) },

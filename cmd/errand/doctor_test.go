@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -92,11 +93,16 @@ func TestDoctorOfUntrustedCertificate(t *testing.T) {
 func TestDoctorAdaptsCommands(t *testing.T) {
 	t.Parallel()
 	const advice = "`systemctl restart errand`, `errand resume acme/shop`, `cd /b && errand backup`, `sudo -u '#7' errand doctor`, `journalctl -u errand | grep backup`, `sudo -u errand errand doctor -c x`"
+	here, err := filepath.Abs(cli.DefaultConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := strings.Replace(advice, "errand backup`", "errand backup -c "+here+"`", 1)
 	for name, row := range map[string]struct{ path, container, want string }{
-		"the default file": {cli.DefaultConfig, "", advice},
+		"the default file": {cli.DefaultConfig, "", elsewhere},
 		"another file": {"/etc/my errand.yml", "", "`systemctl restart errand`, `errand resume -c '/etc/my errand.yml' acme/shop`, `cd /b && errand backup -c '/etc/my errand.yml'`, " +
 			"`sudo -u '#7' errand doctor -c '/etc/my errand.yml'`, `journalctl -u errand | grep backup`, `sudo -u errand errand doctor -c x`"},
-		"a container": {cli.DefaultConfig, "docker", strings.Replace(advice, "systemctl", "docker compose", 1)},
+		"a container": {cli.DefaultConfig, "docker", strings.Replace(elsewhere, "systemctl", "docker compose", 1)},
 	} {
 		r := doctor.Report{Findings: []doctor.Finding{{Fix: advice}}}
 		examination{path: row.path}.adapt(cli.World{Lookup: func(string) (string, bool) { return row.container, row.container != "" }}, &r)

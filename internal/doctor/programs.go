@@ -113,16 +113,25 @@ func installVisibly(program string) string {
 	return fmt.Sprintf("Install %s where sandboxes see it (under /usr, or in a folder of local.path and local.binds), or set agent.command.", program)
 }
 
-// find searches a program as a sandbox does. If only errand's own PATH has it, sandboxes that isolate files may not see it.
+// find searches a program as a sandbox does, and then where sandboxes that isolate files do not see it.
 func (p Programs) find(program string) (string, error) {
+	hidden := ""
 	if !strings.Contains(program, "/") {
 		for _, dir := range append(slices.Clone(p.Path), "/usr/local/bin", "/usr/bin") {
-			if path, err := exec.LookPath(filepath.Join(dir, program)); err == nil && !p.isHidden(path) {
+			path, err := exec.LookPath(filepath.Join(dir, program))
+			switch {
+			case err == nil && !p.isHidden(path):
 				return path, nil
+			case err == nil:
+				hidden = path
 			}
 		}
 	}
-	return exec.LookPath(program)
+	path, err := exec.LookPath(program)
+	if err != nil && hidden != "" {
+		return hidden, nil
+	}
+	return path, err
 }
 
 // isHidden reports whether sandboxes do not see a program, or what a symbolic link to it leads to.
