@@ -120,7 +120,9 @@ func playLoad(t *testing.T, limits string, play func(*load, context.Context) err
 	s.quicken()
 	s.timing.CatchUp = 3 * time.Minute // after a failure, errand reads GitHub again sooner than in production
 	s.byHand = true                    // the clock does not skip, since all tasks would have to wait
-	s.settings = strings.Replace(s.settings, "limits: {vms: 1}", limits, 1)
+	if s.settings = strings.Replace(s.settings, "limits: {vms: 1}", limits, 1); !strings.Contains(s.settings, limits) {
+		return errors.New("the configuration has no limits to replace")
+	}
 	s.listen = port.listen
 	err := playInWorld(t.Context(), t, s, func(ctx context.Context, life *life) error {
 		l := &load{life: life, socket: port, url: life.world.URL, unknown: map[string]int{}}
