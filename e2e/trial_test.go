@@ -38,7 +38,7 @@ func TestTrialOfTheSetup(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	setup := []string{"setup", "--dir", trial.Folder, "--answers", trial.Answers, "--skip", "service"}
 	screen := &setuptest.Screen{}

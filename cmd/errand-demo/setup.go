@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/remote"
 )
 
 const guide = `A simulated GitHub Enterprise Server runs at %[1]s, and a model. There you are %[2]s, who owns the repository %[3]s.
@@ -48,7 +49,7 @@ func trial(ctx context.Context, out io.Writer, dir string, log zerolog.Logger) (
 	if err != nil {
 		return false, err
 	}
-	if _, err := fmt.Fprintf(out, guide, t.GitHub.BaseURL(), demo.Maintainer, demo.Full, program, t.Folder, t.Answers, demo.Machine, t.Issue, dir); err != nil {
+	if _, err := fmt.Fprintf(out, guide, t.GitHub.BaseURL(), demo.Maintainer, demo.Full, remote.Quote(program), remote.Quote(t.Folder), remote.Quote(t.Answers), demo.Machine, t.Issue, dir); err != nil {
 		return false, fmt.Errorf("print the guide: %w", err)
 	}
 	<-ctx.Done()

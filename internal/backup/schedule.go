@@ -70,12 +70,12 @@ var ErrInside = errors.New("the folder for backups has to be outside of the data
 // deadAfter is how long after the last write a file that a backup left behind is deleted.
 const deadAfter = time.Hour
 
-// Check returns why backups cannot be made into the folder, or nil.
-func (s *Schedule) Check() error {
+// Check returns why errand's user cannot make backups into the folder, or nil.
+func (s *Schedule) Check(user int) error {
 	info, err := os.Stat(s.Folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist; create it for errand's user: `sudo install -d -m 0700 -o %d %s`", s.Folder, s.user(), remote.Quote(s.Folder))
+		return fmt.Errorf("%s does not exist; create it for errand's user: `sudo install -d -m 0700 -o %d %s`", s.Folder, user, remote.Quote(s.Folder))
 	case err != nil:
 		return fmt.Errorf("look at the folder for backups: %w", err)
 	case !info.IsDir():
@@ -83,10 +83,10 @@ func (s *Schedule) Check() error {
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s can be used by other users, and backups contain errand's keys: `chmod 0700 %s`", s.Folder, remote.Quote(s.Folder))
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != s.user() {
-		return fmt.Errorf("%s belongs to user %d, and not to errand's: `sudo chown %d %s`", s.Folder, st.Uid, s.user(), remote.Quote(s.Folder))
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != user {
+		return fmt.Errorf("%s belongs to user %d, and not to errand's: `sudo chown %d %s`", s.Folder, st.Uid, user, remote.Quote(s.Folder))
 	}
-	if err := unix.Access(s.Folder, unix.W_OK); err != nil && os.Geteuid() == s.user() {
+	if err := unix.Access(s.Folder, unix.W_OK); err != nil && os.Geteuid() == user {
 		return fmt.Errorf("errand cannot write into %s: %w; mount its file system writable, or list it in ReadWritePaths of the systemd unit", s.Folder, err)
 	}
 	folder, err := filepath.EvalSymlinks(s.Folder)
@@ -106,8 +106,8 @@ func (s *Schedule) Check() error {
 	return nil
 }
 
-// user returns errand's user, who owns the data folder. Another user may look, such as root.
-func (s *Schedule) user() int {
+// Owner returns the owner of the data folder, or this process's user if there is none. That is errand's user if another one looks, such as root.
+func (s *Schedule) Owner() int {
 	if info, err := os.Stat(s.Data); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
 			return int(st.Uid)
@@ -150,7 +150,7 @@ func (s *Schedule) Run(ctx context.Context) error {
 
 // once makes a backup and deletes those that are no longer kept.
 func (s *Schedule) once(ctx context.Context) (path string, got Contents, err error) {
-	if err := s.Check(); err != nil {
+	if err := s.Check(os.Geteuid()); err != nil {
 		return "", Contents{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(s.Every, time.Hour))

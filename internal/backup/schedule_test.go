@@ -160,7 +160,7 @@ func TestFoldersForBackupsAreRefused(t *testing.T) {
 			if err := test.change(s); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Check(); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			if err := s.Check(os.Geteuid()); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want %q", err, test.want)
 			}
 		})

@@ -110,10 +110,10 @@ var runs = map[string]struct {
 	"CPU use is a sign of life": {
 		spec: func() runner.Spec {
 			s := shell("a", "trap 'exit 0' INT; while :; do :; done")
-			s.Stall, s.Duration = 600*time.Millisecond, 1800*time.Millisecond
+			s.Stall, s.Duration = 2*time.Second, 4500*time.Millisecond
 			return s
 		}(),
-		lines: []string{"runner: The run is being ended: it exceeded its time limit of 1.8s."},
+		lines: []string{"runner: The run is being ended: it exceeded its time limit of 4.5s."},
 		exit:  runlog.Exit{Cause: runlog.CauseDuration},
 	},
 }

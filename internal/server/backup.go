@@ -79,7 +79,7 @@ func (s *Server) makeBackups(context.Context) error {
 		}
 		return errors.Join(c.WriteTo(ctx, w), c.Close())
 	}
-	err := s.backups.Check()
+	err := s.backups.Check(os.Geteuid())
 	if errors.Is(err, backup.ErrInside) {
 		return fmt.Errorf("backup.folder: %w", err)
 	}
@@ -105,7 +105,11 @@ func backupCheck(b *backup.Schedule, running bool) doctor.Check {
 		}
 		const lost = "If the data folder is lost, so is what happened since the newest backup."
 		f := doctor.Finding{Check: "backup", Status: doctor.OK}
-		if err := b.Check(); err != nil {
+		user := os.Geteuid()
+		if !running {
+			user = b.Owner()
+		}
+		if err := b.Check(user); err != nil {
 			f.Status, f.Found, f.Meaning, f.Fix = doctor.Failed, fmt.Sprintf("Backups cannot be made: %v.", err), lost, "Correct the folder as the line above says; errand tries again within a quarter of an hour."
 			return []doctor.Finding{f}
 		}
@@ -157,8 +161,7 @@ func BackupStopped(ctx context.Context, cfg config.Config, opts Options, w io.Wr
 	c, err := backup.Take(ctx, backup.Source{
 		Data: cfg.Data, Store: db, Info: s.backupInfo(),
 		Schema: func(ctx context.Context) (int, error) { return store.Schema(ctx, db) },
-		Free:   backup.FreeSpace,
-	})
+	}) // the last space may be used: no errand needs it
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,7 +82,10 @@ func initDir() (dir string, lock *os.File, err error) {
 		lock, err = lockFolder(dir)
 		switch {
 		case err == nil:
-			return dir, lock, os.WriteFile(filepath.Join(dir, initMarker), nil, 0o600)
+			if err = os.WriteFile(filepath.Join(dir, initMarker), nil, 0o600); err != nil {
+				return "", nil, errors.Join(err, os.RemoveAll(dir), lock.Close())
+			}
+			return dir, lock, nil
 		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, errReplaced):
 			return dir, nil, nil //nolint:nilerr // there are no locks here
 		}
@@ -116,10 +120,11 @@ func (i *Init) deleteAbandoned(ctx context.Context) {
 	}
 	for _, place := range places {
 		list, _ := filepath.Glob(filepath.Join(place, initPattern+"*")) // it fails only for a bad pattern
+		list = slices.DeleteFunc(list, func(dir string) bool {          // something else of a person, or just being made
+			_, err := os.Lstat(filepath.Join(dir, initMarker))
+			return err != nil
+		})
 		for _, dir := range list[:min(len(list), maxAbandoned)] {
-			if _, err := os.Lstat(filepath.Join(dir, initMarker)); err != nil {
-				continue // something else of a person, or just being made
-			}
 			lock, err := lockFolder(dir)
 			if err != nil {
 				continue // in use, or another user's

@@ -115,6 +115,7 @@ func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
 	}
 	within, cancel := context.WithTimeout(forge.WithPurpose(ctx, forge.ForSweep), s.opts.Timing.CatchUp)
 	defer cancel()
+	refused := 0 // times in a row
 	for wait := s.opts.Timing.CatchUp / 60; ; wait = min(2*wait, s.opts.Timing.CatchUp/5) {
 		err := errors.Join(steps.fetch(within), steps.apply(within), steps.compare(within), steps.apply(within), steps.poll(within))
 		if ctx.Err() != nil {
@@ -123,7 +124,10 @@ func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
 		if err == nil {
 			break
 		}
-		if waitingIsUseless(err) {
+		if refused++; !waitingIsUseless(err) {
+			refused = 0
+		}
+		if refused == mostRefused {
 			s.opts.Log.Error().Err(err).Msg("GitHub refuses to show everything that happened since the backup; the restored errand begins to work without that, and some of its tasks may be out of date")
 			break
 		}
@@ -135,6 +139,9 @@ func (s *Server) catchUp(ctx context.Context, steps catchUpSteps) error {
 	}
 	return s.store.MarkCaughtUp(ctx)
 }
+
+// mostRefused is after how many refusals in a row catchUp ends: for a moment GitHub refuses what it shows again later.
+const mostRefused = 3
 
 // waitingIsUseless reports whether the steps of catchUp failed only because GitHub refuses to show something, such as a repository to which
 // the App no longer has access.

@@ -32,8 +32,8 @@ func TestCatchUp(t *testing.T) {
 		"in a store of its own": {},
 		"after a restoration":   {restored: true, want: all},
 		"GitHub fails twice":    {restored: true, fails: 2, want: all + " " + all + " " + all},
-		"GitHub refuses":        {restored: true, fails: 9, with: &forge.Error{Class: forge.ClassPermanent, Err: forge.ErrNotFound}, want: all},
-		"it refuses a task":     {restored: true, fails: 9, with: fmt.Errorf("%w: 1 could not", watch.ErrRefused), want: all},
+		"GitHub refuses":        {restored: true, fails: 9, with: &forge.Error{Class: forge.ClassPermanent, Err: forge.ErrNotFound}, want: all + " " + all + " " + all},
+		"it refuses a task":     {restored: true, fails: 9, with: fmt.Errorf("%w: 1 could not", watch.ErrRefused), want: all + " " + all + " " + all},
 		"errand is stopped":     {restored: true, stopped: true, want: all, again: all},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -196,3 +196,40 @@ func TestDestroyByForceWhileSaving(t *testing.T) {
 		t.Errorf("got post %+v not before %s, want the last comment at once", j.Post, j.NotBefore)
 	}
 }
+
+// TestDestroyByForceSaysWhatIsLost: the comment about the stop stays where errand has the work; otherwise another one says that it is lost.
+func TestDestroyByForceSaysWhatIsLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bring func(*life)
+		want  state.PostKind
+		other state.PostKind
+	}{
+		"work on the VM": {func(l *life) { l.implementing() }, state.PostVM, state.PostQuestion},
+		"work with errand": {func(l *life) {
+			l.implementing()
+			l.task.Work = &state.Work{Ref: "collected"}
+		}, state.PostQuestion, state.PostVM},
+		"a plan": {func(l *life) {
+			l.implementing()
+			l.task.Phase = state.PhasePlanning
+		}, state.PostVM, state.PostQuestion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			c.bring(l)
+			l.jobs = nil
+			l.destroy(true)
+			var posts []state.PostKind
+			for _, j := range l.jobs {
+				if j.Kind == state.JobPost {
+					posts = append(posts, j.Post.Kind)
+				}
+			}
+			if !slices.Contains(posts, c.want) || slices.Contains(posts, c.other) {
+				t.Errorf("got posts %v, want %s and not %s", posts, c.want, c.other)
+			}
+		})
+	}
+}

@@ -349,12 +349,17 @@ func destroyByForce(c *change) {
 		}
 		return
 	}
+	plans := slices.Contains(planning, c.t.Phase) || c.t.Phase == state.PhaseInterrupted && slices.Contains(planning, c.t.Resume)
 	stopByHand(c)
+	const reason = "the operator stopped the task, and deleted the VM and its saved work"
+	lost := c.deleteWorkspace(reason)
+	if !lost && !plans {
+		return // what the comment of the stop calls saved is with errand, or on the branch
+	}
 	c.jobs = slices.DeleteFunc(c.jobs, func(j state.Job) bool { // that comment says that the work is saved
 		return j.Kind == state.JobPost && j.Post.Kind == state.PostQuestion
 	})
-	const reason = "the operator stopped the task, and deleted the VM and its saved work"
-	if !c.deleteWorkspace(reason) { // a plan's agent has changed nothing, but its session is lost
+	if !lost { // a plan's agent has changed nothing, but its session is lost
 		c.postLostWork(reason)
 	}
 }
