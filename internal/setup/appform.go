@@ -27,7 +27,8 @@ type appForm struct {
 	mu      sync.Mutex
 	state   string // of the newest form; empty after it was used
 	stateAt time.Time
-	closed  bool // the App exists, or the form is not needed any more
+	success string // the state with which the App was created
+	closed  bool   // the App exists, or the form is not needed any more
 }
 
 func newAppForm(action string, m manifest.Manifest, now func() time.Time, convert func(string) (string, error)) (*appForm, error) {
@@ -56,33 +57,48 @@ func (f *appForm) fresh() (string, error) {
 type arrival int
 
 const (
-	late        arrival = iota // the form is closed
-	foreign                    // the state is not that of the form, or too old
-	unconverted                // the code could not be exchanged
+	late        arrival = iota // the App was created by this answer before
+	foreign                    // the state is not that of an open form, or too old
+	rejected                   // GitHub does not accept the code
+	unconverted                // the code could not be exchanged, or the credentials could not be stored
 	created                    // the App's credentials are stored
 )
 
 // arrive takes GitHub's answer. A state is accepted once, and for an hour.
-func (f *appForm) arrive(state, code string) (how arrival, installPage string) {
+func (f *appForm) arrive(state, code string) (how arrival, installPage string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	valid := f.state != "" && f.now().Sub(f.stateAt) <= stateLife && subtle.ConstantTimeCompare([]byte(state), []byte(f.state)) == 1
+	is := func(expected string) bool {
+		return expected != "" && subtle.ConstantTimeCompare([]byte(state), []byte(expected)) == 1
+	}
 	switch {
-	case f.closed:
-		return late, ""
-	case !valid:
-		return foreign, ""
+	case is(f.success):
+		return late, "", nil
+	case f.closed || !is(f.state) || f.now().Sub(f.stateAt) > stateLife:
+		return foreign, "", nil
 	}
 	f.state = ""
-	installPage, err := f.convert(code)
-	if how = unconverted; err == nil {
-		how, f.closed = created, true
+	installPage, err = f.convert(code)
+	switch {
+	case err == nil:
+		how, f.success, f.closed = created, state, true
+	case errors.As(err, new(manifest.RefusedError)):
+		how = rejected
+	default:
+		how = unconverted
 	}
 	select {
 	case f.results <- err:
 	default: // nobody reads that many failures
 	}
-	return how, installPage
+	return how, installPage, err
+}
+
+// close makes the form accept no answer any more. It waits for a conversion under way.
+func (f *appForm) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
 }
 
 // last closes the form because of an error, and returns that, or how a conversion under way ended: it is finished first, because GitHub

@@ -33,6 +33,7 @@ func (r *run) createApp(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	defer form.close()
 	s.showForm(form)
 	if s.solo {
 		r.say("%sIf the browser cannot open the page to which GitHub leads afterwards, stop this, run errand setup again within an hour, choose\n"+

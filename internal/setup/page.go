@@ -207,26 +207,30 @@ func (s *site) servePost(w http.ResponseWriter, r *http.Request) {
 
 // serveCreated takes GitHub's answer to the form of the App.
 func (s *site) serveCreated(w http.ResponseWriter, r *http.Request) {
-	how, install := late, ""
+	how, install, err := foreign, "", error(nil)
 	form, id := s.appForm()
 	if form != nil {
 		q := r.URL.Query()
-		how, install = form.arrive(q.Get("state"), q.Get("code"))
+		how, install, err = form.arrive(q.Get("state"), q.Get("code"))
 	}
 	switch {
 	case how == late:
 		s.refuse(w, http.StatusGone, "This is done already. Go back to "+s.origin()+".")
 	case how == foreign:
-		s.refuse(w, http.StatusForbidden, "GitHub's answer does not belong to the page that is open here, or came too late. Open the address in the terminal "+
-			"again. If GitHub has created an App meanwhile, delete it in its settings.")
-	case !s.solo: // the state has shown that this browser comes from the page
+		s.refuse(w, http.StatusForbidden, "GitHub's answer does not belong to the form that is open here, or came too late. If GitHub has created an App, "+
+			"it is not used: delete it in its settings, or give errand setup the code in this address within an hour, with `app: code`. "+
+			"Open the address in the terminal again.")
+	case s.solo && how == created:
+		s.render(w, http.StatusOK, view{Title: "Set up errand", Install: install}) // not by a redirect: the page closes now
+	case s.solo:
+		s.refuse(w, http.StatusBadGateway, "The App's credentials could not be stored. The terminal has the details.")
+	case how == unconverted: // not by a redirect: the code in the address may still be needed
+		s.take(id)
+		s.render(w, http.StatusBadGateway, view{Title: "Set up errand", Problem: err.Error(), Back: s.path()})
+	default: // the state has shown that this browser comes from the page
 		s.take(id)
 		s.settle(r.Context())
 		http.Redirect(w, r, s.path(), http.StatusSeeOther)
-	case how == unconverted:
-		s.refuse(w, http.StatusBadGateway, "The App's credentials could not be stored. The terminal has the details.")
-	default:
-		s.render(w, http.StatusOK, view{Title: "Set up errand", Install: install}) // not by a redirect: the page closes now
 	}
 }
 

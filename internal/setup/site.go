@@ -32,7 +32,7 @@ type site struct {
 	screen  screen
 	steps   []progressStep
 	current int
-	form    *appForm
+	form    *appForm                // the latest one
 	leave   context.CancelCauseFunc // ends the current step
 }
 
@@ -92,6 +92,7 @@ type view struct {
 	Solo    bool
 	Stale   bool   // a form was not used
 	Problem string // instead of everything else
+	Back    string // page that continues after the problem
 	Install string // page on which a new App is installed
 	Version int
 	Screen  screen
@@ -138,7 +139,7 @@ func (s *site) showForm(form *appForm) {
 	s.show(screen{Kind: creating, Ways: ways})
 }
 
-// appForm returns the form of an App, if one is shown, and its screen.
+// appForm returns the latest form of an App, if there was one, and the screen that is shown.
 func (s *site) appForm() (*appForm, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,7 +57,6 @@ func (w *webFront) skip(string) string { return "choose Skip this step" }
 
 func (w *webFront) page(context.Context, *run) (*site, func() error, error) {
 	return w.site, func() error {
-		w.site.change(func() { w.site.form = nil })
 		w.work()
 		return nil
 	}, nil

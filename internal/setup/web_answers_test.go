@@ -112,12 +112,7 @@ func TestRescuedCredentialsAreRemoved(t *testing.T) {
 		_ = os.Remove(blocked)
 		_ = os.MkdirAll(filepath.Join(blocked, "full"), 0o700)
 	})
-	for key, value := range map[string]string{
-		"webhooks": "push", "tls": "proxy", "trusted_proxies": "127.0.0.1", "label": "errand", "agent": "claude", "model_url": "https://api.anthropic.com", "model_auth": "key",
-		"vms": "local", "agent_program": "present", "app": "create", "app_name": "errand", "organization": "", "unit": "print",
-	} {
-		o.answers[key] = value
-	}
+	o.answerAll()
 	o.opts.Skip = []string{"installation", "repositories", "webhook"}
 	g, done := o.openPage(t.Context())
 	g.Await(t.Context(), "Create the GitHub App")

@@ -1,0 +1,98 @@
+package setup_test
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+// answerAll gives answers to all questions, so that the page asks nothing before the App.
+func (o *office) answerAll() {
+	maps.Copy(o.answers, map[string]string{
+		"webhooks": "push", "tls": "proxy", "trusted_proxies": "127.0.0.1", "label": "errand", "agent": "claude", "model_url": "https://api.anthropic.com", "model_auth": "key",
+		"vms": "local", "agent_program": "present", "app": "create", "app_name": "errand", "organization": "", "create_label": "yes", "unit": "print",
+	})
+}
+
+// TestLostCodeStaysInTheAddress: when the exchange of the App's code fails, the page at the address with the code says how to use it.
+func TestLostCodeStaysInTheAddress(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answerAll()
+	delete(o.answers, "app")
+	o.opts.Skip = []string{"installation", "repositories", "webhook"}
+	g, done := o.openPage(t.Context())
+	g.Send(g.Asked(t.Context(), "app"), "send")
+	g.Await(t.Context(), "Create the GitHub App")
+	if err := o.github.Fault(simgithub.Fault{Path: "^/app-manifests/", Status: 404, Count: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got := g.Get(g.Confirm(g.Address)); got.Status != http.StatusSeeOther { // GitHub refuses the code, which is of no use any more
+		t.Errorf("a refused code: status %d\n%s", got.Status, got.Body())
+	}
+	if err := o.github.Fault(simgithub.Fault{Path: "^/app-manifests/", Status: 500, Count: 1}); err != nil {
+		t.Fatal(err)
+	}
+	g.Await(t.Context(), "Create the GitHub App")
+	back := g.Confirm(g.Address, "errand the second")
+	at, err := url.Parse(g.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := g.Get(back)
+	if got.Status != http.StatusBadGateway || !strings.Contains(got.Text, "with `app: code` and the code in the browser") || !strings.Contains(got.Text, `<a href="`+at.Path+`"`) {
+		t.Errorf("status %d, to %q\n%s", got.Status, got.Location, got.Body())
+	}
+	p := g.Await(t.Context(), "Failed: The GitHub App")
+	if got = g.Get(back); got.Status != http.StatusForbidden || !strings.Contains(got.Text, "with `app: code`") {
+		t.Errorf("the address again: status %d\n%s", got.Status, got.Body())
+	}
+	if at, err = url.Parse(back); err != nil {
+		t.Fatal(err)
+	}
+	p = g.Send(p, "again")
+	p = g.Send(p, "send", "app", "code")
+	g.Send(p, "send", "app_code", at.Query().Get("code"))
+	g.Send(g.Await(t.Context(), "The setup is complete"), "stop")
+	if err := <-done; err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+	if cfg := o.load(); cfg.GitHub.AppID != o.github.App().ID {
+		t.Error("the configuration has another App")
+	}
+}
+
+// TestLateAppIsNotUsed creates an App by a form that the operator has left, and opens GitHub's answer to a form twice.
+func TestLateAppIsNotUsed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answerAll()
+	delete(o.answers, "app")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	g, done := o.openPage(ctx)
+	g.Send(g.Asked(ctx, "app"), "send")
+	p := g.Await(ctx, "Create the GitHub App")
+	late := g.Confirm(g.Address)
+	g.Send(p, "back")
+	g.Asked(ctx, "app")
+	if got := g.Get(late); got.Status != http.StatusForbidden || !strings.Contains(got.Text, "it is not used: delete it") {
+		t.Errorf("status %d\n%s", got.Status, got.Body())
+	}
+	g.Send(g.Asked(ctx, "app"), "send")
+	g.Await(ctx, "Create the GitHub App")
+	back := g.Confirm(g.Address, "errand the second")
+	for _, want := range []int{http.StatusSeeOther, http.StatusGone} {
+		if got := g.Get(back); got.Status != want {
+			t.Errorf("status %d, want %d\n%s", got.Status, want, got.Body())
+		}
+	}
+	g.Await(ctx, "The App's installation (8 of 13)")
+	stop()
+	<-done
+}
