@@ -220,7 +220,7 @@ func (r *run) all(ctx context.Context) (err error) {
 		}
 	}()
 	for skip := r.opts.Skip; ; {
-		r.opts.Skip, r.asked, r.rewritten = slices.Clone(skip), false, false
+		r.opts.Skip, r.asked, r.rewritten, r.started = slices.Clone(skip), false, false, false
 		if err := r.sequence(ctx); err != nil {
 			return err
 		}
@@ -285,7 +285,10 @@ func (r *run) play(ctx context.Context, n int, s step) (decision, error) {
 		r.front.end(doneBefore)
 		return "", nil
 	}
-	err := s.do(r, own)
+	err := r.reloadConfig()
+	if err == nil {
+		err = s.do(r, own)
+	}
 	if err == nil {
 		err = r.saveProgress()
 	}
@@ -329,6 +332,20 @@ func (r *run) loadConfig() error {
 	}
 	r.cfg, r.loaded = cfg, true
 	r.say("%s exists and is not changed; --force writes a new one.\n", r.configFile())
+	return nil
+}
+
+// reloadConfig loads the configuration again, because the operator may have corrected it, or a secret, since an earlier step. Root reads
+// nothing any more that another user can change.
+func (r *run) reloadConfig() error {
+	if !r.loaded || r.handed {
+		return nil
+	}
+	cfg, err := config.Load(r.configFile(), r.Lookup)
+	if err != nil {
+		return fmt.Errorf("%w\nCorrect it and %s", err, r.front.again())
+	}
+	r.cfg = cfg
 	return nil
 }
 

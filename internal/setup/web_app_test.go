@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -95,4 +97,43 @@ func TestLateAppIsNotUsed(t *testing.T) {
 	g.Await(ctx, "The App's installation (8 of 13)")
 	stop()
 	<-done
+}
+
+// TestCorrectedConfigurationIsLoadedAgain corrects the configuration while the page shows a failed step: the step uses it then. A mistake in
+// it is shown, and nothing is lost.
+func TestCorrectedConfigurationIsLoadedAgain(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answerAll()
+	o.opts.Skip = []string{"installation", "webhook"}
+	o.answers["label"], o.answers["assignee"], o.failed = "old", "", []string{"github.app"}
+	g, done := o.openPage(t.Context())
+	g.Await(t.Context(), "Create the GitHub App")
+	g.Get(g.Confirm(g.Address))
+	p := g.Await(t.Context(), "github.app failed")
+	path, text := filepath.Join(o.dir, "config.yml"), o.read("config.yml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("limit: 3\n")
+	g.Send(p, "again")
+	p = g.Await(t.Context(), "limit: this key is unknown")
+	if !strings.Contains(p.Text, "Correct it and choose Try again") {
+		t.Errorf("the page does not say how to continue:\n%s", p.Body())
+	}
+	o.failed = nil
+	write(strings.Replace(text, `label: "old"`, `label: "new"`, 1))
+	g.Send(p, "again")
+	p = g.Await(t.Context(), `set the label "new" on an issue`)
+	write("limit: 3\n")
+	g.Send(p, "again")
+	p = g.Await(t.Context(), "limit: this key is unknown")
+	write(text)
+	g.Send(p, "again")
+	g.Send(g.Await(t.Context(), `set the label "old" on an issue`), "stop")
+	if err := <-done; err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
 }
