@@ -175,10 +175,8 @@ func (r *run) remember(q Question, value string) error {
 	if old, ok := r.progress.Answers[q.Key]; ok && old == value {
 		return nil
 	}
-	if q.Key == "agent" && value != r.rememberedAgent() {
-		if err := r.forgetModel(); err != nil {
-			return err
-		}
+	if err := r.forgetDependent(q, value); err != nil {
+		return err
 	}
 	r.progress.Answers[q.Key] = value
 	return r.saveProgress()

@@ -135,7 +135,7 @@ func (r *run) useExisting(ctx context.Context) error {
 		return fmt.Errorf("%w: compare app_id and private_key with the App's settings page on GitHub", err)
 	}
 	for key, value := range secrets {
-		if err := r.storeSecret(questionOf(key).file, value); err != nil {
+		if err := r.storeAnswer(questionOf(key), value); err != nil {
 			return err
 		}
 	}

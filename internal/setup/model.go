@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,10 @@ func (r *run) askModel(ctx context.Context) error {
 		switch {
 		case err == nil:
 			r.say("The provider accepts it.\n")
-			return r.storeSecret(q.file, key)
+			return r.storeAnswer(q, key)
 		case errors.As(err, &unclear):
 			r.say("Not checked: %v.\n", err)
-			return r.storeSecret(q.file, key)
+			return r.storeAnswer(q, key)
 		case !errors.Is(err, gateway.ErrKeyRefused):
 			return fmt.Errorf("try the model's key: %w: check model_url and this host's network, then run errand setup again", err)
 		case q.kept(r):
@@ -76,19 +77,25 @@ func (r *run) tryModel(ctx context.Context, key string) error {
 // triedKey stands for the key that is tried.
 const triedKey = "ERRAND_SETUP_KEY"
 
-// rememberedAgent returns the agent of an earlier setup, or the default.
-func (r *run) rememberedAgent() string {
-	if v, ok := r.progress.Answers["agent"]; ok {
-		return v
+// forgetDependent forgets the answers and secrets that belong to the earlier answer of a question, before that is replaced.
+func (r *run) forgetDependent(q Question, value string) error {
+	if value == cmp.Or(r.progress.Answers[q.Key], q.Default) {
+		return nil
 	}
-	return questionOf("agent").Default
+	switch q.Key {
+	case "agent":
+		delete(r.progress.Answers, "model_url")
+		delete(r.progress.Answers, "model_auth")
+		return r.forgetKey()
+	case "model_auth":
+		return r.forgetKey()
+	}
+	return nil
 }
 
-// forgetModel forgets what belongs to the agent of an earlier setup, so that its key is not sent to another provider. The key is kept
-// in another file.
-func (r *run) forgetModel() error {
-	delete(r.progress.Answers, "model_url")
-	delete(r.progress.Answers, "model_auth")
+// forgetKey makes the operator enter another key of the model, so that the earlier one is not sent to another provider, or as a key of
+// another kind. The earlier one is kept in another file.
+func (r *run) forgetKey() error {
 	delete(r.held, "model_key")
 	path := r.path(questionOf("model_key").file)
 	old := fmt.Sprintf("%s.%s.old", path, r.Now().UTC().Format("20060102-150405"))
@@ -97,9 +104,9 @@ func (r *run) forgetModel() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("keep the key of the earlier agent: %w", err)
+		return fmt.Errorf("keep the earlier key of the model: %w", err)
 	}
-	r.say("The key of the earlier agent is now in %s.\n", old)
+	r.say("The earlier key of the model is now in %s.\n", old)
 	return nil
 }
 
@@ -117,5 +124,5 @@ func (r *run) askVMs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.storeSecret(q.file, token)
+	return r.storeAnswer(q, token)
 }

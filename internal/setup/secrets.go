@@ -66,6 +66,15 @@ func (r *run) sayKept(q Question) {
 	}
 }
 
+// storeAnswer stores the answer to the question for a secret. From then on its file has it, which the operator may correct.
+func (r *run) storeAnswer(q Question, value string) error {
+	if err := r.storeSecret(q.file, value); err != nil {
+		return err
+	}
+	delete(r.held, q.Key)
+	return nil
+}
+
 // storeSecret writes a file with a secret. It never replaces another secret, unless the setup was started with --force.
 func (r *run) storeSecret(name, value string) error {
 	path := r.path(name)

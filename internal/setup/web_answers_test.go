@@ -133,3 +133,45 @@ func TestRescuedCredentialsAreRemoved(t *testing.T) {
 		t.Error("the configuration has another App")
 	}
 }
+
+// TestStoredKeyIsReadFromItsFile replaces a key in its file after it was entered, and then pays the model in another way: the page uses the
+// file, and asks for another key.
+func TestStoredKeyIsReadFromItsFile(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answerAll()
+	for _, key := range []string{"label", "model_key", "model_auth", "app"} {
+		delete(o.answers, key)
+	}
+	var keys []string
+	o.env.TryModels = func(_ context.Context, cfg config.Config) map[string]error {
+		m := cfg.Models["anthropic"]
+		keys = append(keys, "key "+m.Key.Reveal()+", token "+m.Subscription.Token.Reveal())
+		return nil
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	g, done := o.openPage(ctx)
+	g.Send(g.Asked(ctx, "label"), "send")
+	g.Send(g.Asked(ctx, "model_key"), "send", "model_key", "first")
+	g.Send(g.Asked(ctx, "app"), "back")
+	if err := os.WriteFile(filepath.Join(o.dir, "model-key"), []byte("second\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.Send(g.Asked(ctx, "label"), "send")
+	g.Send(g.Asked(ctx, "model_auth"), "send")
+	g.Send(g.Asked(ctx, "app"), "back")
+	g.Send(g.Asked(ctx, "label"), "send")
+	p := g.Send(g.Asked(ctx, "model_auth"), "send", "model_auth", "subscription")
+	wantProblem(t, p, "model_key", "")
+	g.Send(p, "send", "model_key", "third")
+	g.Asked(ctx, "app")
+	stop()
+	<-done
+	if diff := cmp.Diff([]string{"key first, token ", "key second, token ", "key , token third"}, keys); diff != "" {
+		t.Errorf("keys that were tried (-want +got):\n%s", diff)
+	}
+	if old, err := filepath.Glob(filepath.Join(o.dir, "model-key.*.old")); err != nil || len(old) != 1 || o.read("model-key") != "third\n" {
+		t.Errorf("the earlier key is not kept: %v %v", old, err)
+	}
+}
