@@ -66,8 +66,9 @@ func (r *run) chooseUser(ctx context.Context) error {
 	if r.asked {
 		return nil
 	}
-	r.asked = true
-	return r.askAll(ctx, "user")
+	err := r.askAll(ctx, "user")
+	r.asked = err == nil // somebody who leaves the step has chosen nobody
+	return err
 }
 
 // prepareService prints the systemd unit or writes it. It

@@ -137,3 +137,28 @@ func TestCorrectedConfigurationIsLoadedAgain(t *testing.T) {
 		t.Fatalf("%v\n%s", err, o.screen)
 	}
 }
+
+// TestUserIsAskedAfterASkip skips a step while it asks for the user that runs errand: the next step that needs it asks again.
+func TestUserIsAskedAfterASkip(t *testing.T) {
+	t.Parallel()
+	who := nobody(t)
+	o := newOffice(t)
+	o.answerAll()
+	o.answers["agent_program"] = "install"
+	delete(o.answers, "user")
+	o.opts.Skip = []string{"installation", "repositories", "webhook"}
+	g, done := o.openPage(t.Context())
+	g.Send(g.Asked(t.Context(), "user"), "skip")
+	g.Await(t.Context(), "Create the GitHub App")
+	g.Get(g.Confirm(g.Address))
+	p := g.Asked(t.Context(), "user")
+	if !strings.Contains(p.Text, "The service (10 of 13)") {
+		t.Errorf("another step asks for the user:\n%s", p.Body())
+	}
+	g.Send(p, "send", "user", who.Username)
+	g.Send(g.Await(t.Context(), "The setup is complete"), "stop")
+	if err := <-done; err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+	wantOwner(t, who.Uid, o.dir)
+}
