@@ -26,6 +26,8 @@ type front interface {
 	// again and skip say how to repeat a failed step, and how to continue without it.
 	again() string
 	skip(name string) string
+	// repeat says how to run a complete setup again: by a command, or by finished if that offers it.
+	repeat(command string, offered bool) string
 }
 
 // A decision is how an operator continues. Its value is that of the page's button.

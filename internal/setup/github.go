@@ -100,8 +100,12 @@ func (r *run) checkWebhook(ctx context.Context) error {
 		return nil
 	}
 	if !r.serving(ctx) {
-		r.say("errand is not running yet, so no webhook can arrive. Start it as shown below. To prove then that webhooks arrive, run this, which\n"+
-			"has GitHub repeat one: %s setup --dir %s\n", r.Program, r.dir)
+		how, err := r.howToRepeat()
+		if err != nil {
+			return err
+		}
+		r.say("errand is not running yet, so no webhook can arrive. Start it as shown below. To prove then that webhooks arrive, %s.\n"+
+			"This has GitHub repeat one.\n", how)
 		return nil
 	}
 	var ping *forge.Delivery
@@ -130,6 +134,19 @@ func (r *run) checkWebhook(ctx context.Context) error {
 	}
 	r.say("GitHub repeated the webhook %q, and it arrived.\n", got.Event)
 	return nil
+}
+
+// howToRepeat says how to run the complete setup again, as the user that its files belong to then.
+func (r *run) howToRepeat() (string, error) {
+	command := fmt.Sprintf("%s setup --dir %s", r.Program, r.dir)
+	who, err := r.newOwner()
+	if err != nil {
+		return "", err
+	}
+	if who != nil {
+		command = "sudo -u " + who.Username + " " + command
+	}
+	return r.front.repeat(command, who == nil), nil
 }
 
 // serving reports whether errand answers at its address.

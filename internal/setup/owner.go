@@ -46,18 +46,30 @@ func checkUser(_ *run, name string) error {
 	return nil
 }
 
-// handOver gives the files that the setup wrote, the agents' programs, and the folder for data, to the user that runs errand. It is the
-// last thing that a setup does with files, because root trusts nothing that another user can change.
-func (r *run) handOver() error {
-	if os.Geteuid() != 0 || r.handed {
-		return nil
+// newOwner returns the user to whom root gives the files of the setup at its end, or nil if their owner stays the same.
+func (r *run) newOwner() (*user.User, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
 	}
 	who, err := user.Lookup(r.answer("user"))
 	if err != nil {
-		return fmt.Errorf("find the user that runs errand: %w", err)
+		return nil, fmt.Errorf("find the user that runs errand: %w", err)
 	}
 	if who.Uid == rootUser {
+		return nil, nil
+	}
+	return who, nil
+}
+
+// handOver gives the files that the setup wrote, the agents' programs, and the folder for data, to the user that runs errand. It is the
+// last thing that a setup does with files, because root trusts nothing that another user can change.
+func (r *run) handOver() error {
+	if r.handed {
 		return nil
+	}
+	who, err := r.newOwner()
+	if who == nil {
+		return err
 	}
 	uid, err := strconv.Atoi(who.Uid)
 	if err != nil {

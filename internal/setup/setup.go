@@ -106,6 +106,7 @@ type run struct {
 	held      map[string]string // secrets and codes that were entered and are not stored yet
 	refused   map[string]string // why others refused an answer
 	front     front
+	unlock    func() error // lets another setup work in the folder
 	progress  Progress
 	rescued   string        // copy of the App's credentials, outside of a folder that could not be written
 	cfg       config.Config // valid if loaded is set
@@ -167,7 +168,8 @@ func Run(ctx context.Context, env Env, opts Options) (err error) {
 	if !held {
 		return ErrLocked
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	r.unlock = lock.Unlock
+	defer func() { err = errors.Join(err, r.unlock()) }()
 	return r.all(ctx)
 }
 
@@ -232,6 +234,8 @@ func (r *run) all(ctx context.Context) (err error) {
 		var ways []decision
 		if !r.handed {
 			ways = append(ways, again)
+		} else if err := r.unlock(); err != nil { // the text may name a command for another user
+			return fmt.Errorf("unlock the folder of the setup: %w", err)
 		}
 		if r.front.finished(ctx, text, ways) != again {
 			return nil

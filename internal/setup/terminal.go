@@ -79,6 +79,8 @@ func (t *terminal) again() string { return "run errand setup again" }
 
 func (t *terminal) skip(name string) string { return "continue with --skip " + name }
 
+func (t *terminal) repeat(command string, _ bool) string { return "run `" + command + "`" }
+
 // maxTries is how often a question is repeated after invalid answers.
 const maxTries = 5
 

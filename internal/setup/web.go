@@ -55,6 +55,13 @@ func (w *webFront) again() string { return "choose Try again" }
 
 func (w *webFront) skip(string) string { return "choose Skip this step" }
 
+func (w *webFront) repeat(command string, offered bool) string {
+	if offered {
+		return "choose Run the setup again"
+	}
+	return "close this page, and run `" + command + "`"
+}
+
 func (w *webFront) page(context.Context, *run) (*site, func() error, error) {
 	return w.site, func() error {
 		w.work()

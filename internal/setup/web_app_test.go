@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -138,7 +139,8 @@ func TestCorrectedConfigurationIsLoadedAgain(t *testing.T) {
 	}
 }
 
-// TestUserIsAskedAfterASkip skips a step while it asks for the user that runs errand: the next step that needs it asks again.
+// TestUserIsAskedAfterASkip skips a step while it asks for the user that runs errand: the next step that needs it asks again. In the end that
+// user runs the setup again.
 func TestUserIsAskedAfterASkip(t *testing.T) {
 	t.Parallel()
 	who := nobody(t)
@@ -146,7 +148,7 @@ func TestUserIsAskedAfterASkip(t *testing.T) {
 	o.answerAll()
 	o.answers["agent_program"] = "install"
 	delete(o.answers, "user")
-	o.opts.Skip = []string{"installation", "repositories", "webhook"}
+	o.opts.Skip = []string{"installation", "repositories"}
 	g, done := o.openPage(t.Context())
 	g.Send(g.Asked(t.Context(), "user"), "skip")
 	g.Await(t.Context(), "Create the GitHub App")
@@ -156,7 +158,17 @@ func TestUserIsAskedAfterASkip(t *testing.T) {
 		t.Errorf("another step asks for the user:\n%s", p.Body())
 	}
 	g.Send(p, "send", "user", who.Username)
-	g.Send(g.Await(t.Context(), "The setup is complete"), "stop")
+	g.Await(t.Context(), "close this page, and run `sudo -u nobody /opt/errand/bin/errand setup --dir "+o.dir+"`") // root cannot run it again
+	lock, err := os.Open(filepath.Join(o.dir, "setup.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	p = g.Await(t.Context(), "The setup is complete")
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil || strings.Contains(p.Text, "Run the setup again</button>") {
+		t.Errorf("the command would fail (%v):\n%s", err, p.Body())
+	}
+	g.Send(p, "stop")
 	if err := <-done; err != nil {
 		t.Fatalf("%v\n%s", err, o.screen)
 	}

@@ -103,7 +103,8 @@ func TestSetupOnAPage(t *testing.T) {
 	p = g.Send(g.Asked(t.Context(), "user"), "send", "user", answers["user"])
 	p = g.Send(p, "send")
 	p = g.Await(t.Context(), "The setup is complete. Start errand:")
-	if !strings.Contains(p.Text, "serve -c "+o.dir+"/config.yml") || !strings.Contains(p.Text, "the report") || !strings.Contains(p.Text, "User=") {
+	if !strings.Contains(p.Text, "serve -c "+o.dir+"/config.yml") || !strings.Contains(p.Text, "the report") || !strings.Contains(p.Text, "User=") ||
+		!strings.Contains(p.Text, "arrive, choose Run the setup again.") {
 		t.Errorf("the last page lacks what the terminal prints:\n%s", p.Body())
 	}
 	if p = g.Send(p, "stop"); !strings.Contains(p.Text, "You can close this page") {
