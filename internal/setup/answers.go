@@ -131,8 +131,13 @@ func (r *run) checkAnswers() error {
 			}
 			continue
 		}
-		if err := q.validate(r, value); err != nil && q.applies(r) {
-			if _, given := r.given[q.Key]; !given && r.front.interactive() {
+		_, given := r.given[q.Key]
+		err := q.validate(r, value)
+		if given && q.Secret && isPlain(value) {
+			err = errPlain
+		}
+		if err != nil && q.applies(r) {
+			if !given && r.front.interactive() {
 				r.say("The earlier answer %q for %s is not valid any more (%v); it is asked again.\n", value, q.Key, err)
 				delete(r.progress.Answers, q.Key)
 				r.refused[q.Key] = fmt.Sprintf("The earlier answer is not valid any more: %v", err)

@@ -1,6 +1,7 @@
 package setup_test
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"net/url"
@@ -68,6 +69,31 @@ func TestAnswersAreChecked(t *testing.T) {
 				t.Errorf("files were written: %v", entries)
 			}
 		})
+	}
+}
+
+// TestPageTakesNoSecretsFromFiles: the operator of a page can enter a secret, but a file with answers cannot have one. A question may
+// apply only after an answer on the page.
+func TestPageTakesNoSecretsFromFiles(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.opts.Web = true
+	o.answers["model_key"] = "sk-the-key-itself"
+	if err := <-o.start(t.Context()); err == nil || !strings.Contains(err.Error(), "model_key: write env:NAME or file:/path") {
+		t.Errorf("got %v", err)
+	}
+	o.answers["model_key"], o.answers["hetzner_token"] = "file:"+o.path("model"), strings.Repeat("t", 64)
+	o.answerAll()
+	delete(o.answers, "vms")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	g, done := o.openPage(ctx)
+	g.Send(g.Asked(ctx, "vms"), "send", "vms", "hetzner")
+	g.Await(ctx, "hetzner_token: write env:NAME or file:/path")
+	stop()
+	<-done
+	if _, err := os.Stat(filepath.Join(o.dir, "hetzner-token")); err == nil {
+		t.Error("the token is stored")
 	}
 }
 

@@ -35,7 +35,7 @@ func (r *run) reveal(answer string) (string, error) {
 	case r.front.interactive():
 		value = answer
 	default:
-		return "", errors.New("write env:NAME or file:/path, so that the file with the answers contains no secrets")
+		return "", errPlain
 	}
 	if value = strings.TrimSpace(value); value == "" {
 		return "", errors.New("the secret is empty")
@@ -43,9 +43,20 @@ func (r *run) reveal(answer string) (string, error) {
 	return value, nil
 }
 
+// errPlain refuses secrets in a file with answers.
+var errPlain = errors.New("write env:NAME or file:/path, so that the file with the answers contains no secrets")
+
+// isPlain reports whether an answer is a secret itself instead of its name.
+func isPlain(answer string) bool {
+	return answer != "" && !strings.HasPrefix(answer, "env:") && !strings.HasPrefix(answer, "file:")
+}
+
 // secret returns the answer to the question for a secret: from the file, as it was entered, or as it is stored.
 func (r *run) secret(q Question) (string, error) {
 	answer, known := r.given[q.Key]
+	if known && isPlain(answer) {
+		return "", fmt.Errorf("%s: %w", q.Key, errPlain)
+	}
 	if !known {
 		answer, known = r.held[q.Key]
 	}
