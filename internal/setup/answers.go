@@ -162,13 +162,13 @@ func (r *run) askAll(ctx context.Context, keys ...string) error {
 	return r.front.ask(ctx, r, list)
 }
 
-// isOpen reports whether the operator has to answer a question: neither the file with answers nor a stored secret does. It remembers
-// an answer of the file.
+// isOpen reports whether the operator has to answer a question: neither the file with answers, nor a stored secret, nor the App does. It
+// remembers an answer of the file.
 func (r *run) isOpen(q Question) (bool, error) {
 	if v, ok := r.given[q.Key]; ok {
 		return false, r.remember(q, v)
 	}
-	return !q.kept(r), nil
+	return !q.kept(r) && !q.fixed(r), nil
 }
 
 // remember stores an answer for the next setup. Secrets and codes are held in memory only.

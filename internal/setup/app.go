@@ -16,9 +16,6 @@ import (
 
 // hasApp reports whether the App's credentials are stored in their files.
 func (r *run) hasApp() bool {
-	if r.loaded {
-		return true
-	}
 	app := r.progress.App
 	if app == nil || app.PEM != "" || app.WebhookSecret != "" ||
 		r.given["app_id"] != "" && r.given["app_id"] != strconv.FormatInt(app.ID, 10) {
@@ -32,8 +29,15 @@ func (r *run) hasApp() bool {
 	return true
 }
 
-// makeApp gets the App and its credentials, and stores them.
+// makeApp gets the App and its credentials, and stores them. The address of the webhook may be another one than when an App was created.
 func (r *run) makeApp(ctx context.Context) error {
+	if r.hasApp() {
+		r.say("The App with ID %d exists.\n", r.progress.App.ID)
+		if address := r.publicURL(); address != "" {
+			r.say("The address of the webhook in its settings has to be %s. %s\n", manifest.HookURL(address), r.progress.App.SettingsURL)
+		}
+		return nil
+	}
 	if r.progress.App != nil && r.progress.App.PEM != "" {
 		return r.storeApp() // an earlier setup was interrupted after the App was created
 	}

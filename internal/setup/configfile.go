@@ -48,7 +48,7 @@ func (r *run) draft() ([]byte, error) {
 		app = *r.progress.App
 	}
 	programsDir, script := "", ""
-	if r.installsProgram() && !slices.Contains(r.opts.Skip, "program") {
+	if r.installsProgram() && !slices.Contains(r.skip, "program") {
 		programsDir = r.path(programsName)
 	} else if q := questionOf("agent_program"); q.applies(r) && r.answer(q.Key) == install {
 		script = "    " + strings.ReplaceAll(strings.TrimSpace(programs.Script(r.answer("agent"))), "\n", "\n    ")

@@ -202,12 +202,12 @@ func (r *run) check(ctx context.Context) error {
 		return err
 	}
 	const deliveries = "github.deliveries"
-	if slices.Contains(failed, deliveries) && !(slices.Contains(r.opts.Skip, "webhook") && r.serving(ctx)) {
+	if slices.Contains(failed, deliveries) && !(slices.Contains(r.skip, "webhook") && r.serving(ctx)) {
 		failed = slices.DeleteFunc(failed, func(name string) bool { return name == deliveries })
 		r.say("GitHub's webhooks could not be delivered while errand was not running: %s below is expected, and webhooks are checked at the end.\n\n", deliveries)
 	}
 	r.say("%s", report)
-	if slices.Contains(r.opts.Skip, "installation") {
+	if slices.Contains(r.skip, "installation") {
 		failed = slices.DeleteFunc(failed, func(name string) bool { return name == "github.installations" })
 	}
 	if len(failed) > 0 {

@@ -54,6 +54,11 @@ func (q Question) kept(r *run) bool {
 	return err == nil
 }
 
+// fixed reports whether an answer cannot be changed any more: the App exists at that address of GitHub.
+func (q Question) fixed(r *run) bool {
+	return q.Key == "github" && r.progress.App != nil && !r.opts.Force
+}
+
 // validate returns why an answer cannot be used.
 func (q Question) validate(r *run, value string) error {
 	if strings.ContainsFunc(value, unicode.IsControl) || len(value) > 2000 {

@@ -70,10 +70,15 @@ func (r *run) secret(q Question) (string, error) {
 	return value, nil
 }
 
-// sayKept says that a stored secret is used.
+// sayKept says that a stored secret or the App's address of GitHub is used.
 func (r *run) sayKept(q Question) {
-	if _, given := r.given[q.Key]; !given && q.kept(r) {
+	_, given := r.given[q.Key]
+	switch {
+	case given:
+	case q.kept(r):
 		r.say("%s: %s is kept.\n", q.Text, r.path(q.file))
+	case q.fixed(r):
+		r.say("%s: %s is kept, because the App exists there.\n", q.Text, r.answer(q.Key))
 	}
 }
 

@@ -79,7 +79,7 @@ func steps() []step {
 		{"model", "The model", (*run).configured, (*run).askModel},
 		{"vms", "Where agents work", (*run).configured, (*run).askVMs},
 		{"program", "The agent's program", nil, (*run).installProgram},
-		{"app", "The GitHub App", (*run).hasApp, (*run).makeApp},
+		{"app", "The GitHub App", (*run).configured, (*run).makeApp},
 		{"config", "The configuration", (*run).configured, (*run).writeConfig},
 		{"installation", "The App's installation", nil, (*run).waitForInstallation},
 		{"repositories", "The label and the machine user", nil, (*run).checkRepositories},
@@ -105,6 +105,7 @@ type run struct {
 	given     Answers           // from the file
 	held      map[string]string // secrets and codes that were entered and are not stored yet
 	refused   map[string]string // why others refused an answer
+	skip      []string          // steps of Options.Skip, and those that the operator skipped
 	front     front
 	unlock    func() error // lets another setup work in the folder
 	progress  Progress
@@ -221,8 +222,8 @@ func (r *run) all(ctx context.Context) (err error) {
 			err = errors.Join(err, r.handOver())
 		}
 	}()
-	for skip := r.opts.Skip; ; {
-		r.opts.Skip, r.asked, r.rewritten, r.started = slices.Clone(skip), false, false, false
+	for {
+		r.skip, r.asked, r.rewritten, r.started = slices.Clone(r.opts.Skip), false, false, false
 		if err := r.sequence(ctx); err != nil {
 			return err
 		}
@@ -252,11 +253,11 @@ func (r *run) sequence(ctx context.Context) error {
 		case err != nil:
 			return err
 		case how == back:
-			i, r.asked = 0, false
+			i, r.asked, r.skip = 0, false, slices.Clone(r.opts.Skip)
 		case how == again:
 			r.asked = false // the user may be the reason why the step failed
 		case how == skipStep:
-			r.opts.Skip = append(r.opts.Skip, list[i].name) // and the step is played once more, which ends it
+			r.skip = append(r.skip, list[i].name) // and the step is played once more, which ends it
 		default:
 			i++
 		}
@@ -280,7 +281,7 @@ func (r *run) play(ctx context.Context, n int, s step) (decision, error) {
 	switch {
 	case ctx.Err() != nil:
 		return "", errInterrupted
-	case slices.Contains(r.opts.Skip, s.name):
+	case slices.Contains(r.skip, s.name):
 		r.say("Skipped.\n")
 		r.front.end(skipped)
 		return "", nil

@@ -2,6 +2,7 @@ package setup_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -173,4 +174,43 @@ func TestUserIsAskedAfterASkip(t *testing.T) {
 		t.Fatalf("%v\n%s", err, o.screen)
 	}
 	wantOwner(t, who.Uid, o.dir)
+}
+
+// TestBackAfterAnApp leads back to the questions after the App was created: its GitHub stays, and the page says which address its webhook
+// needs now. A step that was skipped is played again.
+func TestBackAfterAnApp(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answerAll()
+	base := o.answers["github"]
+	delete(o.answers, "github")
+	delete(o.answers, "public_url")
+	o.answers["agent_program"] = "install"
+	o.env.Install = func(context.Context, string, string) error { return errors.New("the registry is away") }
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	g, done := o.openPage(ctx)
+	g.Send(g.Asked(ctx, "github"), "send", "github", base, "public_url", "http://localhost:1")
+	const failed = "Failed: The agent's program"
+	g.Send(g.Await(ctx, failed), "skip")
+	g.Await(ctx, "Create the GitHub App")
+	if err := os.WriteFile(filepath.Join(o.dir, "config.yml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g.Get(g.Confirm(g.Address))
+	g.Send(g.Await(ctx, "Failed: The configuration"), "back")
+	p := g.Asked(ctx, "public_url")
+	if p.Guide(t).Has("github") {
+		t.Errorf("the page asks for another GitHub:\n%s", p.Body())
+	}
+	g.Send(p, "send", "public_url", "http://localhost:2")
+	g.Send(g.Await(ctx, failed), "skip")
+	p = g.Await(ctx, "Failed: The configuration")
+	for _, want := range []string{base + "</a> is kept, because the App exists there", "/api/github/hook", "http://localhost:2/", o.github.App().Slug} {
+		if !strings.Contains(p.Text, want) {
+			t.Errorf("the page lacks %q:\n%s", want, p.Body())
+		}
+	}
+	stop()
+	<-done
 }
