@@ -69,6 +69,11 @@ func (r *run) makeApp(ctx context.Context) error {
 	return r.storeApp()
 }
 
+// credentialsError says where the credentials of a new App are. The operator has to see it, even after leaving the step.
+type credentialsError struct{ error }
+
+func (e credentialsError) Unwrap() error { return e.error }
+
 // convert exchanges the code of a created App for its credentials and saves them. An interruption does not stop it: GitHub answers
 // only once.
 func (r *run) convert(ctx context.Context, code string) error {
@@ -78,12 +83,17 @@ func (r *run) convert(ctx context.Context, code string) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%w", err, r.lostApp(strings.TrimSuffix(manifest.SettingsPage(github.URL, "", r.answer("organization")), "/")))
+		settings := strings.TrimSuffix(manifest.SettingsPage(github.URL, "", r.answer("organization")), "/")
+		return credentialsError{fmt.Errorf("%w\n%w", err, r.lostApp(settings))}
 	}
-	return r.saveApp(SavedApp{
+	err = r.saveApp(SavedApp{
 		ID: app.ID, Slug: app.Slug, SettingsURL: app.SettingsURL, PEM: app.PEM, WebhookSecret: app.WebhookSecret,
 		ClientID: app.ClientID, ClientSecret: app.ClientSecret,
 	})
+	if err != nil {
+		return credentialsError{err}
+	}
+	return nil
 }
 
 // storeApp moves the App's credentials from the progress file to files of their own.
@@ -96,8 +106,8 @@ func (r *run) storeApp() error {
 			continue
 		}
 		if err := r.storeSecret(f.name, f.value); err != nil {
-			return fmt.Errorf("%w\nNothing is lost: the App's credentials are in %s. Correct the problem and %s",
-				err, r.path(progressFile), r.front.again())
+			return credentialsError{fmt.Errorf("%w\nNothing is lost: the App's credentials are in %s. Correct the problem and %s",
+				err, r.path(progressFile), r.front.again())}
 		}
 	}
 	app.PEM, app.WebhookSecret, app.ClientSecret = "", "", ""

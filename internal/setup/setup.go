@@ -256,9 +256,9 @@ func (r *run) sequence(ctx context.Context) error {
 			i, r.asked, r.skip = 0, false, slices.Clone(r.opts.Skip)
 		case how == again:
 			r.asked = false // the user may be the reason why the step failed
-		case how == skipStep:
+		case how == skipStep && list[i].skippable():
 			r.skip = append(r.skip, list[i].name) // and the step is played once more, which ends it
-		default:
+		case how == "":
 			i++
 		}
 	}
@@ -302,7 +302,8 @@ func (r *run) play(ctx context.Context, n int, s step) (decision, error) {
 		return "", nil
 	}
 	var how decision
-	if ctx.Err() != nil || !errors.Is(err, context.Canceled) || !errors.As(context.Cause(own), &how) {
+	left := errors.As(context.Cause(own), &how) && !errors.As(err, new(credentialsError))
+	if ctx.Err() != nil || !left {
 		if ctx.Err() == nil {
 			how = r.front.failed(ctx, err, r.ways(s, true))
 		}

@@ -120,23 +120,25 @@ func (s *site) change(f func()) {
 
 // show shows a screen. Forms of earlier ones are not accepted any more.
 func (s *site) show(next screen) {
-	s.change(func() {
-		next.ID = s.screen.ID + 1
-		s.screen = next
-		select {
-		case <-s.posts: // of the earlier screen
-		default:
-		}
-	})
+	s.change(func() { s.replace(next) })
+}
+
+// replace is show while s.mu is locked.
+func (s *site) replace(next screen) {
+	next.ID = s.screen.ID + 1
+	s.screen = next
+	select {
+	case <-s.posts: // of the earlier screen
+	default:
+	}
 }
 
 // showForm shows the form of an App.
 func (s *site) showForm(form *appForm) {
-	s.mu.Lock()
-	ways := s.screen.Ways
-	s.mu.Unlock()
-	s.change(func() { s.form = form })
-	s.show(screen{Kind: creating, Ways: ways})
+	s.change(func() {
+		s.form = form
+		s.replace(screen{Kind: creating, Ways: s.screen.Ways})
+	})
 }
 
 // appForm returns the latest form of an App, if there was one, and the screen that is shown.
@@ -205,6 +207,20 @@ func (s *site) settle(ctx context.Context) {
 
 // view returns what the page shows now.
 func (s *site) view() (view, error) {
+	v, form := s.look()
+	if form == nil {
+		return v, nil
+	}
+	state, err := form.fresh() // waits for a conversion under way, during which the setup may have something to show
+	if err != nil {
+		return view{}, err
+	}
+	v.App = &appView{Action: form.action, State: state, Manifest: form.manifest, Manifested: form.manifested}
+	return v, nil
+}
+
+// look returns what the page shows now, apart from the form of an App, and that form if it is shown.
+func (s *site) look() (view, *appForm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := view{Title: "Set up errand", Version: s.version, Screen: s.screen, Steps: slices.Clone(s.steps)}
@@ -212,18 +228,14 @@ func (s *site) view() (view, error) {
 		v.Screen = screen{Kind: working}
 	}
 	v.Follows = !s.solo && (v.Screen.Kind == working || v.Screen.Kind == creating)
-	if v.Screen.Kind == creating && s.form != nil {
-		state, err := s.form.fresh()
-		if err != nil {
-			return view{}, err
-		}
-		v.App = &appView{Action: s.form.action, State: state, Manifest: s.form.manifest, Manifested: s.form.manifested}
-	}
 	if s.current < len(v.Steps) && v.Screen.Kind != finishing {
 		v.Number, v.Step = s.current+1, &v.Steps[s.current]
 		if v.Screen.Kind == asking || v.Screen.Kind == creating {
 			v.Step.State = "waits for you"
 		}
 	}
-	return v, nil
+	if v.Screen.Kind != creating {
+		return v, nil
+	}
+	return v, s.form
 }

@@ -86,8 +86,8 @@ func (w *webFront) begin(ctx context.Context, n int, s step, ways []decision) (c
 		for i := n + 1; i < len(w.site.steps); i++ {
 			w.site.steps[i].State, w.site.steps[i].Output = toDo, ""
 		}
+		w.site.replace(screen{Kind: working, Ways: ways}) // at once: a button of the last screen does not leave this step
 	})
-	w.site.show(screen{Kind: working, Ways: ways})
 	return own, func() {
 		w.site.change(func() { w.site.leave = nil })
 		leave(nil)
@@ -105,8 +105,8 @@ func (w *webFront) failed(ctx context.Context, err error, ways []decision) decis
 		if one := &w.site.steps[w.site.current]; one.State == running {
 			one.State = stepFails
 		}
+		w.site.replace(screen{Kind: failing, Text: err.Error(), Ways: ways})
 	})
-	w.site.show(screen{Kind: failing, Text: err.Error(), Ways: ways})
 	p, err := w.site.await(ctx)
 	if err != nil {
 		return stop

@@ -214,3 +214,53 @@ func TestBackAfterAnApp(t *testing.T) {
 	stop()
 	<-done
 }
+
+// TestSkipEndsAProgram skips a step while a program works for it, which then fails in its own words: the step is skipped, not failed. An
+// App whose credentials could not be stored is shown even so.
+func TestSkipEndsAProgram(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answerAll()
+	o.opts.Skip = []string{"installation", "webhook", "repositories"}
+	o.env.Doctor = func(ctx context.Context, _ string) (string, []string, error) {
+		<-ctx.Done()
+		return "", nil, errors.New("signal: killed")
+	}
+	blocked := filepath.Join(o.dir, "app.pem")
+	exchanging, left := make(chan struct{}), make(chan struct{})
+	o.env.Transport = before(func() {
+		close(exchanging)
+		<-left
+	})
+	g, done := o.openPage(t.Context())
+	p := g.Await(t.Context(), "Create the GitHub App")
+	back := g.Confirm(g.Address)
+	go func() { // the browser waits for the exchange
+		resp, err := http.Get(back)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}()
+	<-exchanging
+	if err := os.MkdirAll(filepath.Join(blocked, "full"), 0o700); err != nil {
+		t.Error(err)
+	}
+	form := p.Guide(t)
+	form.Set("do", "back")
+	g.Post(g.Address, form)
+	close(left)
+	p = g.Await(t.Context(), "Nothing is lost: the App's credentials are in")
+	if err := os.RemoveAll(blocked); err != nil {
+		t.Fatal(err)
+	}
+	g.Send(p, "again")
+	g.Send(g.Await(t.Context(), "Checks (11 of 13)"), "skip")
+	p = g.Await(t.Context(), "The setup is complete")
+	if strings.Contains(o.screen.String(), "signal: killed") || strings.Count(o.screen.String(), "[1/13]") != 1 {
+		t.Errorf("the step failed, or the problem with the credentials was not shown:\n%s", o.screen)
+	}
+	g.Send(p, "stop")
+	if err := <-done; err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+}
