@@ -29,6 +29,20 @@ func (r *run) hasApp() bool {
 	return true
 }
 
+// checkApp accepts a new App only if the folder has no secrets of another one.
+func checkApp(r *run, how string) error {
+	interrupted := r.progress.App != nil && r.progress.App.PEM != ""
+	if how == "existing" || r.loaded || r.hasApp() || interrupted {
+		return nil
+	}
+	for _, name := range []string{"app.pem", "webhook-secret", "client-secret"} {
+		if _, err := os.Stat(r.path(name)); err == nil {
+			return fmt.Errorf("%s exists, so a new App was not created. Move it away, or use its App with `app: existing`", r.path(name))
+		}
+	}
+	return nil
+}
+
 // makeApp gets the App and its credentials, and stores them. The address of the webhook may be another one than when an App was created.
 func (r *run) makeApp(ctx context.Context) error {
 	if r.hasApp() {
@@ -48,15 +62,13 @@ func (r *run) makeApp(ctx context.Context) error {
 	if how == "existing" {
 		return r.useExisting(ctx)
 	}
-	for _, name := range []string{"app.pem", "webhook-secret", "client-secret"} {
-		if _, err := os.Stat(r.path(name)); err == nil {
-			return fmt.Errorf("%s exists, so a new App was not created. Move it away, or use its App with `app: existing`", r.path(name))
-		}
+	err := checkApp(r, how) // nobody may have been asked
+	if err != nil {
+		return err
 	}
 	if err := r.reserve(); err != nil {
 		return err
 	}
-	var err error
 	if how == "code" {
 		err = r.convert(ctx, r.answer("app_code"))
 		delete(r.held, "app_code") // GitHub answers it once

@@ -54,7 +54,7 @@ func (r *run) waitForInstallation(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			r.say("Install the App on your repositories (waiting up to %s; Ctrl-C loses nothing):\n\n  %s\n\n", config.FormatDuration(r.Wait),
+			r.say("Install the App on your repositories (waiting up to %s):\n\n  %s\n\n", config.FormatDuration(r.Wait),
 				manifest.InstallPage(r.cfg.GitHub.URL, app.Slug))
 		}
 		if err := pause(wait, r.Poll); err != nil {

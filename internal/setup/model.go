@@ -42,7 +42,7 @@ func (r *run) askModel(ctx context.Context) error {
 			r.say("Not checked: %v.\n", err)
 			return r.storeAnswer(q, key)
 		case !errors.Is(err, gateway.ErrKeyRefused):
-			return fmt.Errorf("try the model's key: %w: check model_url and this host's network, then run errand setup again", err)
+			return fmt.Errorf("try the model's key: %w: check model_url and this host's network, and %s", err, r.front.again())
 		case q.kept(r):
 			return fmt.Errorf("%w: write another one to %s, or delete that file and %s", err, r.path(q.file), r.front.again())
 		case given || !r.front.interactive():
@@ -111,7 +111,8 @@ func (r *run) forgetKey() error {
 }
 
 func (r *run) askVMs(ctx context.Context) error {
-	if err := r.askAll(ctx, "vms", "hetzner_token", "agent_program"); err != nil {
+	// The token is the last answer, because it is stored after the form: an interruption before that would lose it.
+	if err := r.askAll(ctx, "vms", "agent_program", "hetzner_token"); err != nil {
 		return err
 	}
 	q := questionOf("hetzner_token")

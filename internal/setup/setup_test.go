@@ -230,6 +230,33 @@ func TestSecretsAreNotReplaced(t *testing.T) {
 	}
 }
 
+// TestTerminalLosesNoToken ends the input at the question for the App, which another App's key rules out: the token that was typed before is
+// stored, and the mistake is named at once.
+func TestTerminalLosesNoToken(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answerAll()
+	o.answers["vms"] = "hetzner"
+	for _, key := range []string{"agent_program", "app", "app_name"} {
+		delete(o.answers, key)
+	}
+	token := strings.Repeat("t", 64)
+	o.env.Interactive, o.env.In = true, strings.NewReader("present\n"+token+"\ncreate\n")
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(o.dir, "app.pem"), []byte("of another App"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.run(); err == nil || !strings.Contains(err.Error(), "the input has ended") {
+		t.Errorf("got %v", err)
+	}
+	o.wantOutput("app.pem exists, so a new App was not created")
+	if o.read("hetzner-token") != token+"\n" || strings.Contains(o.screen.String(), "Name of the App") {
+		t.Errorf("the token is lost, or further questions were asked:\n%s", o.screen)
+	}
+}
+
 // TestSetupWithoutPublicAddress sets up errand where GitHub cannot reach it.
 func TestSetupWithoutPublicAddress(t *testing.T) {
 	t.Parallel()
