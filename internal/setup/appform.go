@@ -68,13 +68,13 @@ const (
 func (f *appForm) arrive(state, code string) (how arrival, installPage string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	is := func(expected string) bool {
+	matches := func(expected string) bool {
 		return expected != "" && subtle.ConstantTimeCompare([]byte(state), []byte(expected)) == 1
 	}
 	switch {
-	case is(f.success):
+	case matches(f.success):
 		return late, "", nil
-	case f.closed || !is(f.state) || f.now().Sub(f.stateAt) > stateLife:
+	case f.closed || !matches(f.state) || f.now().Sub(f.stateAt) > stateLife:
 		return foreign, "", nil
 	}
 	f.state = ""
