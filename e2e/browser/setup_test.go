@@ -255,7 +255,7 @@ func (a *arrival) checks() {
 func (a *arrival) firstEnd() {
 	a.b.reads("The setup is complete. Start errand:")
 	a.look("end")
-	start := regexp.MustCompile(`\n  (\S+) serve -c (\S+)$`).FindStringSubmatch(must[string](a.b, "document.querySelector('.message').textContent"))
+	start := regexp.MustCompile(`(?m)^  (\S+) serve -c (\S+)$`).FindStringSubmatch(must[string](a.b, "document.querySelector('.message').textContent"))
 	if start == nil || start[1] != filepath.Join(a.dir, "errand") {
 		a.t.Fatalf("the page does not say how to start errand: %q", start)
 	}
