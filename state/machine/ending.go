@@ -99,11 +99,8 @@ func (c *change) finish(phase state.Phase, end state.End) {
 // savingTime is how long the last comment waits for the work to be saved, so that it can tell whether it is.
 const savingTime = 2 * time.Minute
 
-// postEnd posts the last comment, once. A task that found its issue closed has done nothing: its status comment says all there is.
+// postEnd posts the last comment, once.
 func (c *change) postEnd() {
-	if c.e.Kind() == event.KindIssueClosed && c.e.Via == event.ViaStart && len(c.t.Runs) == 0 && c.t.Gen == 1 {
-		return
-	}
 	posted := func(p state.Posted) bool { return p.Key == fmt.Sprintf("%d.ended", c.t.Gen) }
 	if cannotComment(c.t) || c.t.Outcome == state.OutcomeReport || slices.ContainsFunc(c.t.Posted, posted) {
 		return
