@@ -203,8 +203,8 @@ func notRunning(cfg config.Config) doctor.Finding {
 	return f
 }
 
-// addChanged adds to the report of the running errand that files were changed since it started: it uses what they contained then. The rest of
-// the report may be about that, so this comes first.
+// addChanged adds to the report of the running errand that files were changed since it started. errand still uses their earlier contents, and
+// the rest of the report may be a consequence, so this finding comes first.
 func (e examination) addChanged(r *doctor.Report, cfg config.Config) {
 	if r.Started.IsZero() {
 		return // another version of errand

@@ -54,7 +54,7 @@ func TestDoctorLinesAreDocumented(t *testing.T) {
 	}
 }
 
-// foundTexts returns what the code sets Found of findings to, apart from those about what is in order.
+// foundTexts returns the texts that the code assigns to Finding.Found, except those of findings without a problem.
 func foundTexts(file *ast.File) (texts []string) {
 	add := func(fields map[string]ast.Expr) {
 		found, status := fields["Found"], fields["Status"]

@@ -224,7 +224,7 @@ func hostFaults() []planted {
 		}, []problem{{"host.data", doctor.Failed, "errand's user cannot read and write"}}},
 		{"a store of root's", true, func(c *clinic) {
 			c.stop()
-			c.nobodys("data")
+			c.giveToNobody("data")
 			c.chown("data/errand.db", 0)
 		}, []problem{{"host.data", doctor.Failed, "belongs to another user (0)"}}},
 		{"data is a file", false, func(c *clinic) { c.write("data", "", 0o600) }, []problem{{"host.data", doctor.Failed, "is not a folder"}}},
@@ -349,8 +349,8 @@ func (c *clinic) notRoot() {
 	}
 }
 
-// nobodys gives a folder to the user nobody.
-func (c *clinic) nobodys(name string) {
+// giveToNobody makes the user nobody the owner of a folder.
+func (c *clinic) giveToNobody(name string) {
 	c.t.Helper()
 	if os.Geteuid() != 0 {
 		c.t.Skip("only root can give files away")

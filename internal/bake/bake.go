@@ -163,7 +163,8 @@ func (b *Baker) Bake(ctx context.Context, name string) (img fleet.Image, err err
 	return img, nil
 }
 
-// begin returns an error while no VM may be created. Otherwise begun has to be called.
+// begin returns an error if no VM may be created now. Otherwise the caller has to call begun once the VM is in the store,
+// or will not be created.
 func (b *Baker) begin(ctx context.Context) (begun func(), err error) {
 	if b.cfg.Begin == nil {
 		return func() {}, nil

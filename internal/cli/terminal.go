@@ -39,8 +39,8 @@ const (
 	maxReads = 1000
 )
 
-// DiscardTyped discards what was typed at in before now, without showing it: what buffered, which reads from in, holds, what a terminal
-// holds, and what follows without a pause.
+// DiscardTyped discards input that was typed before this call, without showing it: the data in buffered, which reads from in, the data that
+// the terminal holds, and data that follows without a pause.
 func DiscardTyped(in io.Reader, buffered *bufio.Reader) error {
 	if _, err := buffered.Discard(buffered.Buffered()); err != nil || !IsTerminal(in) {
 		return err
