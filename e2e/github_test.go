@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/uuid"
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -80,7 +82,7 @@ func postHook(ts *testscript.TestScript, size int) {
 	} {
 		req.Header.Set(k, v)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	ts.Check(err)
 	ts.Check(resp.Body.Close())
 	fmt.Fprintln(ts.Stdout(), resp.StatusCode)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/errand-bot/errand/internal/changeset"
@@ -88,7 +90,7 @@ func stolen(ts *testscript.TestScript, neg bool, args []string) {
 		req, err := http.NewRequest(http.MethodGet, url, nil)
 		ts.Check(err)
 		req.Header.Set("Authorization", "Bearer "+token)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := webtest.Client().Do(req)
 		ts.Check(err)
 		ts.Check(resp.Body.Close())
 		fmt.Fprintf(ts.Stdout(), "%s: %d\n", req.URL.Path, resp.StatusCode)

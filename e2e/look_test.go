@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/errand-bot/errand/internal/demo"
@@ -231,7 +233,7 @@ func (s *story) requestWith(method, path string, form io.Reader, admin bool) (in
 	if admin {
 		req.Header.Set("Authorization", "Bearer "+demo.AdminToken)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		return 0, "", err
 	}

@@ -2,12 +2,13 @@ package e2e
 
 import (
 	"context"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/errand-bot/errand/internal/webtest"
 
 	"github.com/goccy/go-yaml"
 	"github.com/rs/zerolog"
@@ -61,7 +62,7 @@ func TestTaskRunsAfterSetup(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		done <- installing.Run(ctx, installing.Env{
-			In: strings.NewReader(""), Out: screen, Lookup: os.LookupEnv, Now: time.Now, Transport: http.DefaultTransport, Poll: 50 * time.Millisecond,
+			In: strings.NewReader(""), Out: screen, Lookup: os.LookupEnv, Now: time.Now, Transport: webtest.Transport(), Poll: 50 * time.Millisecond,
 			Wait: time.Minute, Program: "errand", TryModels: server.TryModels,
 		}, installing.Options{Dir: filepath.Join(dir, "errand"), Answers: answers, Listen: "127.0.0.1:0", Skip: []string{"checks"}})
 	}()

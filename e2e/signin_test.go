@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -31,7 +33,7 @@ func browserOf(ts *testscript.TestScript, person string) *browser {
 	github, err := url.Parse(s.w.GitHub.BaseURL())
 	ts.Check(err)
 	jar.SetCookies(github, []*http.Cookie{{Name: "simgithub_as", Value: person}}) // instead of a login there
-	b := &browser{s: s, client: http.Client{Jar: jar, Timeout: 30 * time.Second}}
+	b := &browser{s: s, client: http.Client{Transport: webtest.Transport(), Jar: jar, Timeout: 30 * time.Second}}
 	s.browsers[person] = b
 	return b
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rs/zerolog"
 
@@ -220,7 +222,7 @@ func startChild(s *story) (*child, error) {
 	}
 	c := &child{cmd: cmd}
 	for end := time.Now().Add(patience); time.Now().Before(end); pause() {
-		resp, err := http.Get(s.w.URL + "/readyz")
+		resp, err := webtest.Client().Get(s.w.URL + "/readyz")
 		if err != nil {
 			continue
 		}

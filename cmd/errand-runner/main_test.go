@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/yamux"
 
@@ -259,7 +261,7 @@ func TestTether(t *testing.T) {
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })}
 	go func() { _ = server.Serve(session) }()
-	response, err := http.Get("http://" + status.Listen + "/")
+	response, err := webtest.Client().Get("http://" + status.Listen + "/")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/errand-bot/errand/internal/webtest"
 )
 
 // TestUnsignedBodiesTakeLittleMemory floods the built program with large unsigned webhooks, some of them truncated, and with idle
@@ -129,7 +131,7 @@ func deliver(t *testing.T, addr string, size int) {
 	} {
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Errorf("a signed webhook: %v", err)
 		return

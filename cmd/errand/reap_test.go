@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/cli/clitest"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 	"github.com/errand-bot/errand/state/kv/boltkv"
@@ -71,7 +73,7 @@ func (a *account) post(path, body string) {
 	}
 	req.Header.Set("Authorization", "Bearer the-token-of-a-project")
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/cli/clitest"
@@ -230,7 +232,7 @@ func (p *process) stop(t *testing.T) {
 
 func get(t *testing.T, url string) int {
 	t.Helper()
-	resp, err := http.Get(url)
+	resp, err := webtest.Client().Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}

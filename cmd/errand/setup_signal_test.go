@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/setup/setuptest"
 )
@@ -53,7 +55,7 @@ func TestSetupSurvivesSignals(t *testing.T) {
 			browser.Await(ctx, "Create the GitHub App")
 			back := browser.Confirm(browser.Address)
 			go func() { // setup may end before it has answered the browser
-				if resp, err := http.Get(back); err == nil {
+				if resp, err := webtest.Client().Get(back); err == nil {
 					_ = resp.Body.Close()
 				}
 			}()

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/demo"
@@ -76,7 +78,7 @@ func world(tb testing.TB, l *ledger, settings string, timing *server.Timing) *de
 		Dir: dir, BinDir: s.bin, Agent: []string{exe, "simagent"}, StandIn: true, Kind: "plain", Script: rules, Files: files, Extra: settings, Timing: timing,
 		Key: rsatest.Key(), Log: zerolog.New(log).With().Timestamp().Logger(), Version: "bench",
 		Options: func(o *server.Options) {
-			o.Transport = l.countRequests(http.DefaultTransport)
+			o.Transport = l.countRequests(webtest.Transport())
 			o.Hooks.Upstream = func(next http.RoundTripper) http.RoundTripper { return onlyGit(l.countRequests(next), next) }
 		},
 	})

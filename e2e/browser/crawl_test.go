@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/demo"
 )
 
@@ -109,7 +111,7 @@ func (c *crawl) fetch(address string) {
 	req, err := http.NewRequestWithContext(c.b.ctx, http.MethodGet, address, nil)
 	check(c.b.t, err)
 	req.Header.Set("Authorization", "Bearer "+demo.AdminToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	check(c.b.t, err)
 	check(c.b.t, resp.Body.Close())
 	if resp.StatusCode != http.StatusOK {

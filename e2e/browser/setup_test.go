@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/buildtest"
 	"github.com/errand-bot/errand/internal/heavytest"
 	"github.com/errand-bot/errand/internal/setup/setuptest"
@@ -265,7 +267,7 @@ func (a *arrival) firstEnd() {
 // webhook repeats the setup while errand runs: GitHub sends its first webhook again.
 func (a *arrival) webhook() {
 	for end := time.Now().Add(patience); ; pause(a.t.Context()) {
-		resp, err := http.Get("http://" + a.address + "/readyz")
+		resp, err := webtest.Client().Get("http://" + a.address + "/readyz")
 		if err == nil {
 			check(a.t, resp.Body.Close())
 			if resp.StatusCode == http.StatusOK {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"golang.org/x/crypto/ssh"
 
 	"github.com/errand-bot/errand/internal/demo"
@@ -71,7 +73,7 @@ func newWorld(t *testing.T) fleettest.World {
 			settings.Endpoint = srv.URL + "/v1"
 			p, err := hetzner.New(hetzner.Config{
 				Settings: settings, Token: token, Deployment: deployment, ClientKey: signer.PublicKey(), Sleep: shortly,
-				HTTP: &http.Client{Timeout: time.Minute},
+				HTTP: &http.Client{Transport: webtest.Transport(), Timeout: time.Minute},
 			})
 			noErr(t, "make a provider", err)
 			return p

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/errand-bot/errand/internal/buildtest"
@@ -154,7 +156,7 @@ func (l *life) whenReady(ctx context.Context, exited <-chan error) error {
 	for {
 		if req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.world.URL+"/readyz", http.NoBody); err != nil {
 			return err
-		} else if resp, err := http.DefaultClient.Do(req); err == nil {
+		} else if resp, err := webtest.Client().Do(req); err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
 				return nil
@@ -202,7 +204,7 @@ func (l *life) sendHook(ctx context.Context, guid string) error {
 	req.Header.Set("X-GitHub-Event", "issues")
 	req.Header.Set("X-GitHub-Delivery", guid)
 	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/backup"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/demo"
@@ -112,7 +114,7 @@ func (l *load) post(ctx context.Context, path string, form url.Values) (*http.Re
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Authorization", "Bearer "+demo.AdminToken)
-	return http.DefaultClient.Do(req)
+	return webtest.Client().Do(req)
 }
 
 // saveBackup does what `errand backup -o FILE` does. The error is errAway if errand cannot make a backup at present.

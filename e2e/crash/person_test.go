@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
@@ -132,7 +134,7 @@ func (p *person) atRest() (bool, error) {
 		return false, err
 	}
 	req.Header.Set("Authorization", "Bearer "+demo.AdminToken)
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Transport: webtest.Transport(), Timeout: 5 * time.Second}
 	resp, err := client.Do(req)
 	if err != nil {
 		return false, nil

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"golang.org/x/sync/errgroup"
 
 	"github.com/errand-bot/errand/e2e/rootbox"
@@ -203,7 +205,7 @@ func isReady(t *testing.T, url string) bool {
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		must(t, err)
-		if resp, err := http.DefaultClient.Do(req); err == nil {
+		if resp, err := webtest.Client().Do(req); err == nil {
 			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
 				return true

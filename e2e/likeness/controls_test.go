@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/rsatest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/sim/simgithub/record"
@@ -163,7 +165,7 @@ func ask(t *testing.T, token, method, url, body string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := (&http.Client{Timeout: time.Minute}).Do(req)
+	resp, err := (&http.Client{Transport: webtest.Transport(), Timeout: time.Minute}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/e2e/rootbox"
 	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/internal/fleet"
@@ -45,7 +47,7 @@ func newWorld(t *testing.T) fleettest.World {
 			settings.Endpoint = srv.URL + "/v1"
 			p, err := hetzner.New(hetzner.Config{
 				Settings: settings, Token: "token", Deployment: deployment, ClientKey: signer.PublicKey(), Sleep: waitShortly, Now: fast(),
-				HTTP: &http.Client{Timeout: 30 * time.Second},
+				HTTP: &http.Client{Transport: webtest.Transport(), Timeout: 30 * time.Second},
 			})
 			must(t, err)
 			return p

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"go.etcd.io/bbolt"
 
 	"github.com/errand-bot/errand/internal/demo"
@@ -188,7 +190,7 @@ func (l *life) page(path string) string {
 	req, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, l.world.URL+path, nil)
 	must(l.t, err)
 	req.Header.Set("Authorization", "Bearer "+demo.AdminToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	must(l.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))

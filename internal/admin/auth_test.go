@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/admin"
 )
 
@@ -324,7 +326,7 @@ func TestOpenPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Host = host
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := webtest.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

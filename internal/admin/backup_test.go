@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -80,7 +82,7 @@ func TestBackup(t *testing.T) {
 				r.Header.Set(k, v)
 			}
 			var body []byte
-			resp, err := http.DefaultClient.Do(r)
+			resp, err := webtest.Client().Do(r)
 			if err == nil {
 				body, err = io.ReadAll(resp.Body)
 				_ = resp.Body.Close()

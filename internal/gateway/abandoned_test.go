@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -101,7 +103,7 @@ func TestIncompleteAnswerIsCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Api-Key", runToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
@@ -90,7 +92,7 @@ func TestAnswerIsCharged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, l := newAnsweringEnd(t, someTask(), test.status, test.kind, test.body)
-			status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
+			status, body := send(t, webtest.Client(), http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			if status != test.status || body != test.body {
 				t.Errorf("got status %d: %s", status, body)
 			}
@@ -129,7 +131,7 @@ func TestPartOfAnAnswerIsCharged(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Api-Key", runToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func TestCapDeniesCalls(t *testing.T) {
 			task := someTask()
 			task.Money = test.money
 			w, _ := newAnsweringEnd(t, task, 200, "text/event-stream", "data: "+usageLine+"\n\n")
-			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+modelPath, streamed, gatewaytest.Bearer(runToken))
+			status, body := sendBody(t, webtest.Client(), http.MethodPost, w.url+modelPath, streamed, gatewaytest.Bearer(runToken))
 			if status != test.want || status == 403 && !strings.Contains(body, `"type":"permission_error"`) {
 				t.Errorf("got status %d: %s", status, body)
 			}
@@ -188,7 +190,7 @@ func TestGlobalCapDeniesCalls(t *testing.T) {
 	t.Parallel()
 	w, l := newAnsweringEnd(t, someTask(), 200, "application/json", usageLine)
 	l.globalCap = &state.Waiting{Kind: state.WaitMoney, Detail: "today's cap is reached"}
-	status, body := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
+	status, body := send(t, webtest.Client(), http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 	if status != http.StatusForbidden || !strings.Contains(body, "today's cap") || l.wait != l.globalCap || len(l.booked) > 0 {
 		t.Errorf("got status %d: %s; stored wait %v, booked %v", status, body, l.wait, l.booked)
 	}

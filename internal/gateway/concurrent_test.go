@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 )
@@ -69,7 +71,7 @@ func (c *blockingEnd) call(ctx context.Context, body string) (status int, retryA
 		return 0, "", err.Error()
 	}
 	req.Header.Set("X-Api-Key", runToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		return 0, "", err.Error()
 	}
@@ -125,10 +127,10 @@ func TestCapsLimitConcurrentCalls(t *testing.T) {
 			for range 50 - test.pass {
 				<-refused
 			}
-			if status, body := send(t, http.DefaultClient, http.MethodGet, c.url+"/llm/anthropic/v1/models", gatewaytest.Bearer(runToken)); status != http.StatusOK {
+			if status, body := send(t, webtest.Client(), http.MethodGet, c.url+"/llm/anthropic/v1/models", gatewaytest.Bearer(runToken)); status != http.StatusOK {
 				t.Errorf("list of models: got status %d: %s", status, body)
 			}
-			if status, body := send(t, http.DefaultClient, http.MethodPost, c.url+modelPath+"/count_tokens", gatewaytest.Bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
+			if status, body := send(t, webtest.Client(), http.MethodPost, c.url+modelPath+"/count_tokens", gatewaytest.Bearer(runToken)); (status == http.StatusOK) != (test.pass < most) {
 				t.Errorf("counting tokens: got status %d: %s", status, body)
 			}
 			close(c.proceed)
@@ -203,7 +205,7 @@ func TestTurnsInFlightCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("X-Api-Key", runToken)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := webtest.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +236,7 @@ func TestConcurrentStreamsAreEndedAtACap(t *testing.T) {
 	passed := 0
 	for range 20 {
 		all.Go(func() {
-			status, _ := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/m"+chatPath, streamed, gatewaytest.Bearer(runToken))
+			status, _ := sendBody(t, webtest.Client(), http.MethodPost, w.url+"/llm/m"+chatPath, streamed, gatewaytest.Bearer(runToken))
 			if status == http.StatusOK {
 				mu.Lock()
 				defer mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -59,7 +61,7 @@ func TestDenialIsStoredWithTheRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				req.Header.Set("Authorization", "Bearer "+runToken)
-				resp, err := http.DefaultClient.Do(req)
+				resp, err := webtest.Client().Do(req)
 				if err != nil {
 					t.Fatal(err)
 				}

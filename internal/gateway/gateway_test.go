@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/forward"
@@ -101,7 +103,7 @@ func TestModelCallsAreForwarded(t *testing.T) {
 		"a key":    {"/llm/anthropic/v1/messages?beta=true&key=" + token, "X-Api-Key", modelKey, "/anthropic/v1/messages?beta=true"},
 		"a bearer": {"/llm/openai/v1/responses", "Authorization", "Bearer " + modelKey, "/openai/v1/responses"},
 	} {
-		status, body := send(t, http.DefaultClient, http.MethodPost, w.url+test.path, headers)
+		status, body := send(t, webtest.Client(), http.MethodPost, w.url+test.path, headers)
 		got := w.Last()
 		if status != http.StatusOK || body != `"body;"from upstream` || got == nil {
 			t.Fatalf("%s: status %d: %s", name, status, body)
@@ -140,7 +142,7 @@ func TestStreamsAreNotBuffered(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Api-Key", runToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

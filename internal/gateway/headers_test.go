@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/modelapi"
@@ -45,7 +47,7 @@ func calls(t *testing.T, w *vmEnd, path string, header map[string]string) *http.
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
 )
@@ -40,7 +42,7 @@ func TestIdleTimeout(t *testing.T) {
 					t.Fatal(err)
 				}
 				req.Header.Set("X-Api-Key", runToken)
-				resp, err := http.DefaultClient.Do(req)
+				resp, err := webtest.Client().Do(req)
 				if err != nil {
 					t.Fatal(err)
 				}

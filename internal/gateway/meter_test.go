@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
@@ -135,7 +137,7 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 				c.Tasks, c.Ledger, c.Prices = b, b, modelapi.Prices{"claude-x": {Input: perToken, Output: perToken}}
 			})
 			path := "/llm/anthropic" + test.path
-			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, gatewaytest.Bearer(runToken))
+			status, body := sendBody(t, webtest.Client(), http.MethodPost, w.url+path, streamed, gatewaytest.Bearer(runToken))
 			if status != http.StatusOK || !strings.Contains(body, test.says) || !strings.HasSuffix(body, "}\n\n") {
 				t.Fatalf("got status %d, ends with %q", status, body[max(len(body)-500, 0):])
 			}
@@ -148,7 +150,7 @@ func TestStreamIsEndedAtACap(t *testing.T) {
 				t.Errorf("the last event is incomplete: got %q, then %q", before[max(len(before)-100, 0):], last)
 			}
 			checkSpent(t, b, test.most, perToken)
-			status, body = sendBody(t, http.DefaultClient, http.MethodPost, w.url+path, streamed, gatewaytest.Bearer(runToken))
+			status, body = sendBody(t, webtest.Client(), http.MethodPost, w.url+path, streamed, gatewaytest.Bearer(runToken))
 			if b.caps == (state.Money{}) && (status != http.StatusForbidden || !strings.Contains(body, "reached")) {
 				t.Errorf("next call: got status %d: %.300s", status, body)
 			}
@@ -194,7 +196,7 @@ func TestLongEventIsEndedAtACap(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Api-Key", runToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +237,7 @@ func TestAnswersInFlightCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.Header.Set("X-Api-Key", runToken)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := webtest.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +275,7 @@ func TestIncompleteAnswersAreStored(t *testing.T) {
 				c.Providers["gemini"] = Provider{BaseURL: model.URL, Key: modelKey, Header: "X-Goog-Api-Key", API: modelapi.Gemini}
 				c.Ledger, c.Prices = l, modelapi.Prices{"gemini": {Input: 1, Output: 1}}
 			})
-			status, body := sendBody(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, gatewaytest.Bearer(runToken))
+			status, body := sendBody(t, webtest.Client(), http.MethodPost, w.url+"/llm/gemini/v1beta/models/gemini-x:streamGenerateContent?alt=sse", `{}`, gatewaytest.Bearer(runToken))
 			if status != 200 {
 				t.Fatalf("got status %d: %s", status, body)
 			}

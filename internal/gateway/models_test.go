@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
@@ -61,7 +63,7 @@ func (w *modelLimitedEnd) call(t *testing.T, method, path, body string) (*http.R
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+runToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +180,7 @@ func TestModelOfTheRun(t *testing.T) {
 	task := someTask()
 	task.Run.Model = "small-1"
 	w := newVMEnd(t, task, nil)
-	if status, answer := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken)); status != http.StatusForbidden || w.Count() != 0 {
+	if status, answer := send(t, webtest.Client(), http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken)); status != http.StatusForbidden || w.Count() != 0 {
 		t.Errorf("got status %d: %s", status, answer)
 	}
 }

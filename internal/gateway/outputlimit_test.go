@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
@@ -55,7 +57,7 @@ func newRecordingEnd(t *testing.T, api modelapi.API, change func(*Config, *taskL
 // post makes a call.
 func (a *recordingEnd) post(t *testing.T, path, body string) (status int, answer string) {
 	t.Helper()
-	return sendBody(t, http.DefaultClient, http.MethodPost, a.url+"/llm/m"+path, body, gatewaytest.Bearer(runToken))
+	return sendBody(t, webtest.Client(), http.MethodPost, a.url+"/llm/m"+path, body, gatewaytest.Bearer(runToken))
 }
 
 // received returns the bodies that the model received.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/state"
@@ -79,7 +81,7 @@ func (p *providerEnd) answerWith(status int, header, body string) {
 
 func (p *providerEnd) call(t *testing.T) (int, string) {
 	t.Helper()
-	return send(t, http.DefaultClient, http.MethodPost, p.url+modelPath, gatewaytest.Bearer(runToken))
+	return send(t, webtest.Client(), http.MethodPost, p.url+modelPath, gatewaytest.Bearer(runToken))
 }
 
 func (p *providerEnd) ready(t *testing.T) *state.Waiting {
@@ -178,7 +180,7 @@ func (p *providerEnd) raw(t *testing.T) *http.Response {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Api-Key", runToken)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

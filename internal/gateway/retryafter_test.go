@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/modelapi"
 )
 
@@ -42,7 +44,7 @@ func TestLongRetryAfterIsDropped(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Authorization", "Bearer "+runToken)
-			resp, err := http.DefaultClient.Do(req)
+			resp, err := webtest.Client().Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +99,7 @@ func TestLastingLimitStopsRetries(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Authorization", "Bearer "+runToken)
-			resp, err := http.DefaultClient.Do(req)
+			resp, err := webtest.Client().Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}

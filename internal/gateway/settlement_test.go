@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 
@@ -129,7 +131,7 @@ func TestReservationIsStoredFirst(t *testing.T) {
 			t.Parallel()
 			b := newBank()
 			w := newBankEnd(t, b, test.status, test.body)
-			send(t, http.DefaultClient, http.MethodPost, w.url+test.path, gatewaytest.Bearer(runToken))
+			send(t, webtest.Client(), http.MethodPost, w.url+test.path, gatewaytest.Bearer(runToken))
 			w.close() // the program may have the answer before the call is settled
 			booked, rows := b.left()
 			if diff := cmp.Diff(test.want, b.operations); diff != "" {
@@ -157,12 +159,12 @@ func TestCallWithoutReservationIsNotMade(t *testing.T) {
 			fail(b)
 			w := newBankEnd(t, b, 200, usageLine)
 			runHandler(t, w.gateway)
-			status, _ := send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
+			status, _ := send(t, webtest.Client(), http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			if status != http.StatusBadGateway {
 				t.Errorf("got status %d without a reservation", status)
 			}
 			b.wait(t, w.gateway, nil)
-			if status, _ = send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken)); status != 200 {
+			if status, _ = send(t, webtest.Client(), http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken)); status != 200 {
 				t.Errorf("got status %d afterwards", status)
 			}
 			b.wait(t, w.gateway, []state.Money{oneAnswer})
@@ -214,7 +216,7 @@ func TestCallsAreBookedOnce(t *testing.T) {
 			w := newBankEnd(t, b, 200, usageLine)
 			fail(b)
 			for range 2 {
-				send(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
+				send(t, webtest.Client(), http.MethodPost, w.url+modelPath, gatewaytest.Bearer(runToken))
 			}
 			if got := w.gateway.InFlightCost().MicroUSD; b.failBefore["spend"] > 0 && got != 2*oneAnswer.MicroUSD {
 				t.Errorf("got %d not yet booked counts towards the caps", got)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/modelapi"
 	"github.com/errand-bot/errand/internal/subscription"
 	"github.com/errand-bot/errand/state"
@@ -99,7 +101,7 @@ func (p *subscriptionEnd) set(change func()) {
 
 func (p *subscriptionEnd) call(t *testing.T) (int, string) {
 	t.Helper()
-	return send(t, http.DefaultClient, http.MethodPost, p.url+modelPath, map[string]string{
+	return send(t, webtest.Client(), http.MethodPost, p.url+modelPath, map[string]string{
 		"X-Api-Key": runToken, "Anthropic-Beta": "claude-code-20250219, fine-grained-tool-streaming-2025-05-14",
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/gateway/gatewaytest"
 	"github.com/errand-bot/errand/state"
 )
@@ -22,16 +24,16 @@ func TestTurnsAreLimited(t *testing.T) {
 			w := newVMEnd(t, task, func(c *Config) { c.Ledger = books })
 			token := gatewaytest.Bearer(runToken)
 			for range 2 { // other requests are not turns
-				if code, _ := send(t, http.DefaultClient, http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
+				if code, _ := send(t, webtest.Client(), http.MethodGet, w.url+"/llm/openai/v1/models", token); code != http.StatusOK {
 					t.Fatalf("list of models: got %d", code)
 				}
 			}
-			if code, _ := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/gone/v1/messages", token); code == http.StatusOK {
+			if code, _ := send(t, webtest.Client(), http.MethodPost, w.url+"/llm/gone/v1/messages", token); code == http.StatusOK {
 				t.Fatal("got an answer of an unreachable provider")
 			}
 			got, last := 0, ""
 			for range 5 {
-				code, body := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", token)
+				code, body := send(t, webtest.Client(), http.MethodPost, w.url+"/llm/openai/v1/responses", token)
 				if code == http.StatusOK {
 					got++
 				} else {
@@ -62,7 +64,7 @@ func TestTurnsSurviveARestart(t *testing.T) {
 			w := newVMEnd(t, task, nil)
 			got := 0
 			for range 3 {
-				if code, _ := send(t, http.DefaultClient, http.MethodPost, w.url+"/llm/openai/v1/responses", gatewaytest.Bearer(runToken)); code == http.StatusOK {
+				if code, _ := send(t, webtest.Client(), http.MethodPost, w.url+"/llm/openai/v1/responses", gatewaytest.Bearer(runToken)); code == http.StatusOK {
 					got++
 				}
 			}

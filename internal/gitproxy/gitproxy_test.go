@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/forward"
@@ -81,7 +83,7 @@ func send(t *testing.T, method, url string, header map[string]string) (int, stri
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

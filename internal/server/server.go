@@ -59,7 +59,7 @@ type Options struct {
 	// Listener serves instead of one on Config.Listen.
 	Listener net.Listener
 	Now      func() time.Time
-	// Transport is used for GitHub; default http.DefaultTransport.
+	// Transport is used for GitHub; default a transport like http.DefaultTransport with connections of its own.
 	Transport http.RoundTripper
 	// DialVM connects to VMs that are sandboxes on this host, with one login each; nil means a plain dialer.
 	DialVM func(ctx context.Context, network, address string) (net.Conn, error)
@@ -82,6 +82,9 @@ func (o Options) withDefaults() Options {
 	if o.Timing == nil {
 		t := DefaultTiming()
 		o.Timing = &t
+	}
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
 	return o
 }

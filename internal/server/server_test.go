@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/config"
@@ -121,7 +123,7 @@ func (p *place) get(path string) (int, string) {
 func (p *place) send(req *http.Request) (int, string) {
 	p.t.Helper()
 	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	check(p.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
@@ -336,7 +338,7 @@ func TestShutdownEndsEverything(t *testing.T) {
 		}
 		transport.CloseIdleConnections()
 	}
-	http.DefaultClient.CloseIdleConnections()
+	webtest.Client().CloseIdleConnections()
 	left := 0
 	deadline := time.Now().Add(time.Minute)
 	for left = runtime.NumGoroutine(); left > before && time.Now().Before(deadline); left = runtime.NumGoroutine() {

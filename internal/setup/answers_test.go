@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/setup/setuptest"
@@ -144,7 +146,7 @@ func (x toGitHubCom) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.URL.Scheme, r.URL.Host, r.URL.Path, r.Host = "http", base.Host, "/api/v3"+r.URL.Path, base.Host
-	return http.DefaultTransport.RoundTrip(r)
+	return webtest.Transport().RoundTrip(r)
 }
 
 // manifestOf is a manifest as it is posted by hand.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/setup/setuptest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
@@ -62,7 +64,7 @@ func TestLocalPageAcceptsOnlyItsOwnAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Host = host
-		resp, err := http.DefaultClient.Do(r)
+		resp, err := webtest.Client().Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +168,7 @@ func TestFaultyAnswersToTheCode(t *testing.T) {
 type afterwards func()
 
 func (f afterwards) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := http.DefaultTransport.RoundTrip(r)
+	resp, err := webtest.Transport().RoundTrip(r)
 	if strings.Contains(r.URL.Path, "/app-manifests/") {
 		f()
 	}
@@ -206,7 +208,7 @@ func TestCredentialsSurviveAFolderThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := o.github.App().ID
-	o.env.Transport = http.DefaultTransport
+	o.env.Transport = webtest.Transport()
 	if err := o.run(); err != nil {
 		t.Fatalf("%v\n%s", err, o.screen)
 	}
@@ -230,7 +232,7 @@ func TestCredentialsWaitForTheirFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := o.github.App().ID
-	o.env.Transport = http.DefaultTransport
+	o.env.Transport = webtest.Transport()
 	if err := o.run(); err != nil {
 		t.Fatalf("%v\n%s", err, o.screen)
 	}
@@ -252,7 +254,7 @@ func TestInterruptionDuringTheExchange(t *testing.T) {
 		t.Errorf("the setup ended with %v", err)
 	}
 	app := o.github.App().ID
-	o.env.Transport = http.DefaultTransport
+	o.env.Transport = webtest.Transport()
 	if err := o.run(); err != nil {
 		t.Fatalf("%v\n%s", err, o.screen)
 	}
@@ -268,5 +270,5 @@ func (f before) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.Contains(r.URL.Path, "/app-manifests/") {
 		f()
 	}
-	return http.DefaultTransport.RoundTrip(r)
+	return webtest.Transport().RoundTrip(r)
 }

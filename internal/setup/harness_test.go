@@ -2,7 +2,6 @@ package setup_test
 
 import (
 	"context"
-	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/errand-bot/errand/internal/webtest"
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/gateway"
@@ -69,7 +70,7 @@ func newOffice(t *testing.T) *office {
 	o.opts = setup.Options{Dir: o.dir, Listen: "127.0.0.1:0"}
 	o.env = setup.Env{
 		In: strings.NewReader(""), Out: o.screen, Lookup: func(string) (string, bool) { return "", false }, Now: time.Now,
-		Transport: http.DefaultTransport, Poll: 10 * time.Millisecond, Wait: 20 * time.Second,
+		Transport: webtest.Transport(), Poll: 10 * time.Millisecond, Wait: 20 * time.Second,
 		UnitPath: o.path("errand.service"), Program: "/opt/errand/bin/errand",
 		TryModels: func(_ context.Context, cfg config.Config) map[string]error {
 			out := map[string]error{}

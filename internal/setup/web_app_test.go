@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -236,7 +238,7 @@ func TestSkipEndsAProgram(t *testing.T) {
 	p := g.Await(t.Context(), "Create the GitHub App")
 	back := g.Confirm(g.Address)
 	go func() { // the browser waits for the exchange
-		resp, err := http.Get(back)
+		resp, err := webtest.Client().Get(back)
 		if err == nil {
 			_ = resp.Body.Close()
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/config"
@@ -195,7 +197,7 @@ func TestPageRefusesOthers(t *testing.T) {
 			r.Header.Set("Origin", orElse(c.origin, own))
 		}
 		r.Host = orElse(c.host, at.Host)
-		resp, err := http.DefaultTransport.RoundTrip(r)
+		resp, err := webtest.Transport().RoundTrip(r)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

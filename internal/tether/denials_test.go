@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/egress"
@@ -44,7 +46,7 @@ func TestDenialsAreLogged(t *testing.T) {
 		mu.Lock()
 		log.Reset()
 		mu.Unlock()
-		ask(t, http.DefaultClient, try.method, w.url+try.path, basic(try.token))
+		ask(t, webtest.Client(), try.method, w.url+try.path, basic(try.token))
 		mu.Lock()
 		line := log.String()
 		mu.Unlock()
@@ -53,7 +55,7 @@ func TestDenialsAreLogged(t *testing.T) {
 		}
 	}
 	for range 100 {
-		ask(t, http.DefaultClient, http.MethodPost, w.url+"/git/acme/shop.git/"+strings.Repeat("x", 1000), basic(token))
+		ask(t, webtest.Client(), http.MethodPost, w.url+"/git/acme/shop.git/"+strings.Repeat("x", 1000), basic(token))
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/forward"
@@ -172,7 +174,7 @@ func TestTokens(t *testing.T) {
 				want         int
 			}{{http.MethodPost, modelPath, test.model}, {http.MethodGet, fetchPath, test.git}} {
 				before := w.Count()
-				status, body := ask(t, http.DefaultClient, try.method, w.url+try.path, test.headers)
+				status, body := ask(t, webtest.Client(), try.method, w.url+try.path, test.headers)
 				if status != try.want || (w.Count() > before) != (try.want == 200) {
 					t.Errorf("%s: status %d, want %d: %s", try.path, status, try.want, body)
 				}
@@ -184,7 +186,7 @@ func TestTokens(t *testing.T) {
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
 	w := newEnd(t, nil, func(c *configs) { c.Tasks = tasks{err: errors.New("no disk")} })
-	status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+modelPath, gatewaytest.Bearer(w.handler.RunToken(run)))
+	status, body := ask(t, webtest.Client(), http.MethodPost, w.url+modelPath, gatewaytest.Bearer(w.handler.RunToken(run)))
 	if status != http.StatusServiceUnavailable || strings.Contains(body, "disk") {
 		t.Errorf("status %d: %s", status, body)
 	}
@@ -205,7 +207,7 @@ func TestNothingElse(t *testing.T) {
 		"/llm/anthropic/..%2f..%2fx":      http.StatusBadRequest,
 		"/git/acme/shop.git/%2e%2e/other": http.StatusBadRequest,
 	} {
-		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, gatewaytest.Bearer(w.handler.RunToken(run)))
+		status, body := ask(t, webtest.Client(), http.MethodPost, w.url+path, gatewaytest.Bearer(w.handler.RunToken(run)))
 		if status != want || strings.Contains(body, "127.0.0.1:1") {
 			t.Errorf("%s: status %d, want %d: %s", path, status, want, body)
 		}
@@ -235,7 +237,7 @@ func TestRequestsOfAVMAreLimited(t *testing.T) {
 	var wait sync.WaitGroup
 	for range most {
 		wait.Go(func() {
-			if status, body := ask(t, http.DefaultClient, http.MethodGet, w.url+fetchPath, token); status != http.StatusOK {
+			if status, body := ask(t, webtest.Client(), http.MethodGet, w.url+fetchPath, token); status != http.StatusOK {
 				t.Errorf("status %d: %s", status, body)
 			}
 		})
@@ -244,14 +246,14 @@ func TestRequestsOfAVMAreLimited(t *testing.T) {
 		<-came
 	}
 	for path, says := range map[string]string{modelPath: `"type":"rate_limit_error"`, fetchPath: "errand: a VM may have at most 64 requests"} {
-		status, body := ask(t, http.DefaultClient, http.MethodPost, w.url+path, token)
+		status, body := ask(t, webtest.Client(), http.MethodPost, w.url+path, token)
 		if status != http.StatusTooManyRequests || !strings.Contains(body, says) {
 			t.Errorf("%s: status %d: %s", path, status, body)
 		}
 	}
 	close(let)
 	wait.Wait()
-	if status, body := ask(t, http.DefaultClient, http.MethodGet, w.url+fetchPath, token); status != http.StatusOK {
+	if status, body := ask(t, webtest.Client(), http.MethodGet, w.url+fetchPath, token); status != http.StatusOK {
 		t.Errorf("afterwards: status %d: %s", status, body)
 	}
 }

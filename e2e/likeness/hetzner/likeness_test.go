@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
 )
 
@@ -271,7 +273,7 @@ func ask(t *testing.T, url, line string, ids map[string]string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer any")
-	res, err := http.DefaultClient.Do(req)
+	res, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

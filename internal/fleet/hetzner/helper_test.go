@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/hetznercloud/hcloud-go/v2/hcloud/schema"
 	"golang.org/x/crypto/ssh"
 
@@ -174,7 +176,7 @@ func (p *project) actions(server int64) map[string]int {
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, fmt.Sprintf("%s/servers/%d/actions?per_page=50", p.url, server), nil)
 	noErr(p.t, "ask for actions", err)
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	noErr(p.t, "ask for actions", err)
 	defer resp.Body.Close()
 	var list schema.ActionListResponse

@@ -204,7 +204,7 @@ func (cfg Config) withDefaults() Config {
 		cfg.SSHFrom = def.SSHFrom
 	}
 	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Client{Timeout: callTimeout}
+		cfg.HTTP = &http.Client{Timeout: callTimeout, Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
@@ -138,7 +140,7 @@ func TestPowerOffCutsAnUnresponsiveServer(t *testing.T) {
 type outdated struct{}
 
 func (outdated) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := http.DefaultTransport.RoundTrip(r)
+	res, err := webtest.Transport().RoundTrip(r)
 	if err != nil || r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/servers") {
 		return res, err
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
@@ -29,7 +31,7 @@ func (p *project) request(method, path, body string, want int) {
 	noErr(p.t, "ask", err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	noErr(p.t, "ask", err)
 	_ = resp.Body.Close()
 	if resp.StatusCode != want {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/forge"
@@ -48,7 +50,7 @@ func (e *redirector) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.URL, r.Host = u, u.Host
-	return http.DefaultTransport.RoundTrip(r)
+	return webtest.Transport().RoundTrip(r)
 }
 
 // TestRequestsGoToConfiguredAddresses checks that all requests go to the configured addresses. github.com has its API

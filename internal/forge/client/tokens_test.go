@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/forgetest"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -30,7 +32,7 @@ func TestNamedToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.SetBasicAuth("x-access-token", token)
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := webtest.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

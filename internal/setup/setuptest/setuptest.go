@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/errand-bot/errand/internal/webtest"
 )
 
 // Browser posts the forms of the local page and of the simulator of GitHub.
@@ -34,7 +36,8 @@ func NewBrowser(t testing.TB) *Browser {
 		t.Fatal(err)
 	}
 	return &Browser{t, &http.Client{
-		Jar: jar, Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: webtest.Transport(),
+		Jar:       jar, Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/golang-jwt/jwt/v4"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v66/github"
@@ -83,7 +85,7 @@ func (w *world) get(t *testing.T, path, auth string) *http.Response {
 	if auth != "" {
 		req.Header.Set("Authorization", auth)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	check(t, err)
 	check(t, resp.Body.Close())
 	return resp
@@ -196,7 +198,7 @@ func TestRateLimitAndConditionalRequests(t *testing.T) {
 	check(t, err)
 	req.Header.Set("Authorization", alice)
 	req.Header.Set("If-None-Match", resp.Header.Get("Etag"))
-	again, err := http.DefaultClient.Do(req)
+	again, err := webtest.Client().Do(req)
 	check(t, err)
 	check(t, again.Body.Close())
 	if again.StatusCode != http.StatusNotModified || again.Header.Get("X-Github-Request-Id") == "" {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/bradleyfalzon/ghinstallation/v2"
 	"github.com/google/go-github/v66/github"
 
@@ -58,7 +60,7 @@ func (w *world) clients() {
 	t := w.T
 	t.Helper()
 	a := w.Sim.App()
-	atr, err := ghinstallation.NewAppsTransport(http.DefaultTransport, a.ID, a.PEM)
+	atr, err := ghinstallation.NewAppsTransport(webtest.Transport(), a.ID, a.PEM)
 	check(t, err)
 	atr.BaseURL = w.URL + "/api/v3"
 	w.app = w.client(&http.Client{Transport: atr})

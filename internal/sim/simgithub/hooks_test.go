@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v66/github"
 
@@ -198,7 +200,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 	w := newWorld(t)
 	post := func(body string) {
 		t.Helper()
-		resp, err := http.Post(w.URL+"/_sim/faults", "application/json", strings.NewReader(body))
+		resp, err := webtest.Client().Post(w.URL+"/_sim/faults", "application/json", strings.NewReader(body))
 		check(t, err)
 		check(t, resp.Body.Close())
 		if resp.StatusCode != http.StatusNoContent {

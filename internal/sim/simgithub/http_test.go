@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -34,7 +36,7 @@ func (w *world) fetch(t *testing.T, method, path, login string, headers ...strin
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := (&http.Client{Timeout: time.Minute}).Do(req)
+	resp, err := (&http.Client{Transport: webtest.Transport(), Timeout: time.Minute}).Do(req)
 	check(t, err)
 	body, err := io.ReadAll(resp.Body)
 	check(t, err)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/webtest"
 )
 
 // lfsAnswer is the answer about one object.
@@ -34,7 +36,7 @@ func (w *world) batch(token, body string) (status int, objects []lfsAnswer) {
 	if token != "" {
 		req.SetBasicAuth("x", token)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	check(w.T, err)
 	defer func() { _ = resp.Body.Close() }()
 	var answer struct{ Objects []lfsAnswer }
@@ -51,7 +53,7 @@ func (w *world) send(method string, a lfsAnswer, action string, body []byte) (in
 	for name, value := range at.Header {
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	check(w.T, err)
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -36,7 +38,7 @@ func TestUserTokenIsRefused(t *testing.T) {
 		}
 	}
 	exchange := func(code string) string {
-		resp, err := http.PostForm(w.URL+"/login/oauth/access_token", url.Values{"client_id": {app.ClientID}, "client_secret": {app.ClientSecret}, "code": {code}})
+		resp, err := webtest.Client().PostForm(w.URL+"/login/oauth/access_token", url.Values{"client_id": {app.ClientID}, "client_secret": {app.ClientSecret}, "code": {code}})
 		return w.read(resp, err)
 	}
 	code := func() string {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -55,7 +57,7 @@ func TestUploads(t *testing.T) {
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := webtest.Client().Do(req)
 		check(t, err)
 		defer func() { _ = resp.Body.Close() }()
 		content, err := io.ReadAll(resp.Body)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
@@ -21,7 +23,7 @@ func (w *world) control(t *testing.T, method, path, body string, status int) []b
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

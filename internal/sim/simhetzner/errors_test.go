@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/hetznercloud/hcloud-go/v2/hcloud"
 
 	"github.com/errand-bot/errand/internal/sim/simhetzner"
@@ -152,7 +154,7 @@ func TestTokens(t *testing.T) {
 	if _, _, err := reader.Server.Create(t.Context(), w.opts("vm-1")); !hcloud.IsError(err, "token_readonly") {
 		t.Errorf("writing: got %v", err)
 	}
-	res, err := http.Get(w.url + "/v1/servers")
+	res, err := webtest.Client().Get(w.url + "/v1/servers")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +216,7 @@ func TestInvalidRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Header.Set("Authorization", "Bearer secret")
-			res, err := http.DefaultClient.Do(req)
+			res, err := webtest.Client().Do(req)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
@@ -68,7 +70,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("answered before the gate opened: %s", body)
 	default:
 	}
-	res, err := http.Post(url+"/_sim/release?gate=door", "", nil)
+	res, err := webtest.Client().Post(url+"/_sim/release?gate=door", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,7 @@ func TestWarmUpAndUnknownPaths(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := http.DefaultClient.Do(req)
+		res, err := webtest.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/sim/simmodel"
@@ -35,7 +37,7 @@ func askGemini(t *testing.T, url, method, key, contents string) (int, string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Goog-Api-Key", key)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

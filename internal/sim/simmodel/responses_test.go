@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/sim/simmodel"
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
 // item is one item of a Responses API conversation.
@@ -50,7 +53,7 @@ func respond(t *testing.T, url string, body item, items ...item) (*http.Response
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+key)
-	res, err := http.DefaultClient.Do(req)
+	res, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
@@ -75,7 +77,7 @@ func TestScriptIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := http.DefaultClient.Do(req)
+		res, err := webtest.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

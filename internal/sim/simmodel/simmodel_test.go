@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-bot/errand/internal/sim/simmodel"
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simmodel"
 )
 
 const key = "sk-test"
@@ -88,7 +91,7 @@ func postRaw(t *testing.T, url, bearer, body string) (*http.Response, string) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+bearer)
-	res, err := http.DefaultClient.Do(req)
+	res, err := webtest.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

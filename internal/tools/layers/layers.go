@@ -30,8 +30,8 @@ func All() []Layer {
 	product := []string{standardOnly, "materials", "runner", "storage", "domain", "conversation", "GitHub", "agents", "machines", "tether", "movement", "faces"}
 	everything := append(slices.Clone(product), "wiring", "command line", "simulators")
 	return []Layer{
-		{standardOnly, "All that errand and its simulators share: what Hetzner Cloud charges, waiting, and a key for tests. Standard library only.", []string{
-			"internal/clock", "internal/hetznerbill", "internal/rsatest",
+		{standardOnly, "All that errand and its simulators share: what Hetzner Cloud charges, waiting, and a key and a client for tests. Standard library only.", []string{
+			"internal/clock", "internal/hetznerbill", "internal/rsatest", "internal/webtest",
 		}, nil},
 		{"materials", "One subject each; nothing about tasks, GitHub or VMs.", []string{
 			"prompts", "internal/agentloop/wire", "internal/attachment", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/httpserver", "internal/keyfile", "internal/naming", "internal/pushgate",

@@ -68,6 +68,7 @@ type Queue struct {
 // New returns a queue that delivers while Run runs and until ctx ends.
 func New(ctx context.Context, cfg Config) *Queue {
 	q := &Queue{ctx: ctx, cfg: cfg, wake: make(chan struct{}, 1), client: &http.Client{
+		Transport:     http.DefaultTransport.(*http.Transport).Clone(), // see package webtest for why not the default one
 		Timeout:       cfg.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

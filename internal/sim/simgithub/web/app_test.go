@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/errand-bot/errand/internal/webtest"
 )
 
 // TestAppIsCreatedOnlyByConfirmation posts a manifest as another site does: nothing happens before the visitor confirms it.
@@ -14,7 +16,7 @@ func TestAppIsCreatedOnlyByConfirmation(t *testing.T) {
 	before := w.Sim.App().ID
 	manifest := `{"name": "errand of octo", "url": "https://example.org", "redirect_url": "http://127.0.0.1:8099/created"}`
 	post := func(path string, fields url.Values) (status int, location, text string) {
-		hc := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		hc := http.Client{Transport: webtest.Transport(), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		resp, err := hc.PostForm(w.URL+path, fields)
 		check(t, err)
 		p := w.browse("octo").read(resp, err)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"golang.org/x/net/html"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -25,7 +27,7 @@ func (w *world) browse(login string) *browser {
 	w.T.Helper()
 	jar, err := cookiejar.New(nil)
 	check(w.T, err)
-	b := &browser{t: w.T, base: w.URL, hc: &http.Client{Jar: jar}}
+	b := &browser{t: w.T, base: w.URL, hc: &http.Client{Transport: webtest.Transport(), Jar: jar}}
 	b.get("/")
 	if p := b.submit("/", form{act: "as"}, url.Values{"login": {login}}); p.status != http.StatusOK {
 		w.T.Fatalf("act as %s: %d", login, p.status)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/webtest"
+
 	"golang.org/x/net/html"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -22,7 +24,7 @@ func TestEveryPage(t *testing.T) {
 	w.Issue("Add subtracts")
 	i := w.Pull("alice", "feature/fix", map[string]string{"dir/new.go": "package dir\n"}, "Closes #1")
 	head := i.Pull.HeadSHA
-	resp, err := http.Get(w.URL + "/api/v3/repos/octo/calc") // to be listed among the calls
+	resp, err := webtest.Client().Get(w.URL + "/api/v3/repos/octo/calc") // to be listed among the calls
 	check(t, err)
 	check(t, resp.Body.Close())
 	for path, want := range map[string]string{
@@ -196,11 +198,11 @@ func TestForeignFormsAreRefused(t *testing.T) {
 			t.Errorf("%s: got %d", name, p.status)
 		}
 	}
-	resp, err := http.PostForm(b.base+"/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"hi"}, "csrf": {b.token()}})
+	resp, err := webtest.Client().PostForm(b.base+"/octo/calc/issues/1", url.Values{"act": {"comment"}, "body": {"hi"}, "csrf": {b.token()}})
 	if p := b.read(resp, err); p.status != http.StatusForbidden {
 		t.Errorf("token without its cookie: got %d", p.status)
 	}
-	resp, err = http.Get(b.base + "/")
+	resp, err = webtest.Client().Get(b.base + "/")
 	b.read(resp, err)
 	for _, c := range resp.Cookies() {
 		if c.SameSite != http.SameSiteStrictMode || !c.HttpOnly {
@@ -355,7 +357,7 @@ func TestDefaultActor(t *testing.T) {
 		if cookie != "" {
 			req.AddCookie(&http.Cookie{Name: "simgithub_as", Value: url.QueryEscape(cookie)})
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := webtest.Client().Do(req)
 		b := &browser{t: t, base: w.URL}
 		if p := b.read(resp, err); !strings.Contains(p.body, "You are alice, with the role write") {
 			t.Errorf("with the cookie %q the page does not act as alice", cookie)
