@@ -134,12 +134,14 @@ func person(u *github.User) state.Person {
 
 // repoOf converts a repository.
 func repoOf(r *github.Repository) *state.Repo {
-	return &state.Repo{ID: r.GetID(), Owner: r.GetOwner().GetLogin(), Name: r.GetName(), DefaultBranch: r.GetDefaultBranch(), Private: r.GetPrivate(), URL: r.GetHTMLURL()}
+	return &state.Repo{ID: r.GetID(), Owner: r.GetOwner().GetLogin(), Name: r.GetName(), DefaultBranch: r.GetDefaultBranch(),
+		Private: r.GetPrivate(), URL: r.GetHTMLURL()}
 }
 
 // issueOf converts an issue. The type is newer than go-github's struct.
 func issueOf(i *github.Issue, kind string) *state.Issue {
-	out := &state.Issue{Node: i.GetNodeID(), Title: i.GetTitle(), Body: i.GetBody(), Author: person(i.User), Type: kind, Closed: i.GetState() == "closed"}
+	out := &state.Issue{Node: i.GetNodeID(), Title: i.GetTitle(), Body: i.GetBody(), Author: person(i.User), Type: kind,
+		Closed: i.GetState() == "closed"}
 	for _, l := range i.Labels {
 		out.Labels = append(out.Labels, l.GetName())
 	}

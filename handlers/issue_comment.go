@@ -24,7 +24,8 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 	if m.isOwn(e.Sender) {
 		return nil, "errand's own action", nil
 	}
-	ev := event.Event{Task: key(e.Repo, e.Issue.GetNumber()), By: person(e.Sender), Repo: repoOf(e.Repo), Installation: e.Installation.GetID()}
+	ev := event.Event{Task: key(e.Repo, e.Issue.GetNumber()), By: person(e.Sender), Repo: repoOf(e.Repo),
+		Installation: e.Installation.GetID()}
 	c, onPR := e.Comment, e.Issue.IsPullRequest()
 	var issue *state.Issue
 	if onPR {

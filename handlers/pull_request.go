@@ -114,7 +114,8 @@ func (m *Mapper) reviewComment(ctx context.Context, payload []byte) ([]event.Eve
 	}
 	ev.ID, ev.At = fmt.Sprintf("review-comment:%d", c.GetID()), at(c.CreatedAt)
 	ev.Payload = event.Commented{
-		Comment:     &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: true, Thread: top, Mention: true},
+		Comment: &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: true,
+			Thread: top, Mention: true},
 		Orders:      orders,
 		Skipped:     parsed.Left,
 		MoreSkipped: parsed.More,

@@ -24,7 +24,8 @@ type TaskOverview struct {
 
 // Overview returns the task's overview.
 func (t *Task) Overview() TaskOverview {
-	g := TaskOverview{Key: t.Key, Phase: t.Phase, Installation: t.Installation, Branch: t.Branch.Name, Head: t.Branch.Head, HasPR: t.PR != nil, HasVM: t.VM != nil}
+	g := TaskOverview{Key: t.Key, Phase: t.Phase, Installation: t.Installation, Branch: t.Branch.Name, Head: t.Branch.Head,
+		HasPR: t.PR != nil, HasVM: t.VM != nil}
 	if t.Waiting != nil {
 		g.Waiting = t.Waiting.Kind
 	}

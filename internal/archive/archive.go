@@ -177,7 +177,8 @@ func (d *Dir) Prune(changesets, transcripts time.Time) (removed int, err error) 
 		}
 		for _, e := range entries {
 			info, err := e.Info()
-			if err != nil || !info.ModTime().Before(before) || (sub == sleeps || sub == attachments) && !strings.HasPrefix(e.Name(), durable.TempPrefix) {
+			if err != nil || !info.ModTime().Before(before) ||
+				(sub == sleeps || sub == attachments) && !strings.HasPrefix(e.Name(), durable.TempPrefix) {
 				continue
 			}
 			if err := d.remove(filepath.Join(d.path, sub, e.Name())); err != nil {

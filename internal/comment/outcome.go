@@ -242,7 +242,8 @@ func (p post) ended() string {
 	if kept := p.remainingWork(); kept != "" {
 		first += " " + kept
 	}
-	if t.Phase == state.PhaseCancelled && p.remainingWork() != "" || t.End != nil && t.End.Class == state.ClassBack || t.CanResume(p.v.Now) {
+	if t.Phase == state.PhaseCancelled && p.remainingWork() != "" || t.End != nil && t.End.Class == state.ClassBack ||
+		t.CanResume(p.v.Now) {
 		first += " " + p.howToGoOn()
 	}
 	return markdown.Paragraphs(first, markdown.Fold(effort(t), markdown.Paragraphs(totals(t, p.v), stepTotals(t), vmTotals(t, p.v))))

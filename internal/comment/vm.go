@@ -79,7 +79,8 @@ func vmTotals(t *state.Task, v View) string {
 		if vm.EndReason == "" { // the current one, which is deleted with its task
 			why = "its task has ended; it is being deleted"
 		}
-		line(words.Cash(vm.Cost(v.Now), vm.Currency), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)), markdown.Cell(markdown.Line(why, 80)))
+		line(words.Cash(vm.Cost(v.Now), vm.Currency), v.clock(vm.CreatedAt), words.Span(vm.Hours(v.Now)),
+			markdown.Cell(markdown.Line(why, 80)))
 	}
 	if more := rows - maxVMRows; more > 0 {
 		line("", fmt.Sprintf("*%s more*", words.Many(more, "VM")), "", "")

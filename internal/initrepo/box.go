@@ -223,7 +223,8 @@ func (t *trial) setup(ctx context.Context) error {
 			c.Outcome = &scan.Outcome{Status: scan.Untried, Reason: "the time for trying commands was over"}
 			continue
 		}
-		c.Outcome = t.outcome(*c, ended{code: exit.Code, late: exit.Cause == runlog.CauseDuration, at: exit.EndedAt, took: exit.EndedAt.Sub(exit.StartedAt), tail: out.text()})
+		c.Outcome = t.outcome(*c, ended{code: exit.Code, late: exit.Cause == runlog.CauseDuration, at: exit.EndedAt,
+			took: exit.EndedAt.Sub(exit.StartedAt), tail: out.text()})
 	}
 	return nil
 }
@@ -276,7 +277,8 @@ func (t *trial) check(ctx context.Context, opener *workspace.Opener) error {
 			case got.Type == work.TypeChecksDone:
 				failure = got.Error
 			case got.Type == work.TypeCheckResult && next < len(list):
-				list[next].Outcome = t.outcome(list[next], ended{code: got.Code, late: got.TimedOut, at: l.Time, took: got.Duration, tail: got.Tail})
+				list[next].Outcome = t.outcome(list[next], ended{code: got.Code, late: got.TimedOut, at: l.Time, took: got.Duration,
+					tail: got.Tail})
 				if next++; next < len(list) {
 					t.begin(ctx, "check", &list[next])
 				}

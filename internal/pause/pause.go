@@ -235,7 +235,8 @@ func (k *Keeper) UnderWay(ctx context.Context) ([]Work, error) {
 	}
 	list := []Work{}
 	for _, u := range tasks {
-		w := Work{Task: fmt.Sprintf("%s#%d", u.Repo.FullName(), u.Task.Issue), Doing: words.Step(u.Job), Agent: u.Job == state.JobLaunch, repo: u.Task.Repo}
+		w := Work{Task: fmt.Sprintf("%s#%d", u.Repo.FullName(), u.Task.Issue), Doing: words.Step(u.Job), Agent: u.Job == state.JobLaunch,
+			repo: u.Task.Repo}
 		if u.Job == state.StepRun {
 			w.Doing, w.Agent = words.Running(u.Run), true
 		}

@@ -249,7 +249,8 @@ func (q *Queue) handleFailure(ctx context.Context, job *state.Job, cause error, 
 			at = v.Retry
 		}
 		log.Warn().Err(cause).Time("retry_at", at).Msg("job failed; retrying")
-		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at, Defect: v.Class == state.ClassInternal})
+		return q.cfg.Store.Retry(ctx, job.ID, job.Epoch, state.Failed{Error: cause.Error(), Retry: at,
+			Defect: v.Class == state.ClassInternal})
 	}
 	log.Error().Err(cause).Str("class", string(v.Class)).Msg("job failed permanently")
 	f := &state.Failure{Job: job.Kind, Class: v.Class, Reason: v.Reason, Hint: v.Hint, Detail: cause.Error(), Key: job.Key}

@@ -127,7 +127,8 @@ func (x *index) stepCommands(text string, where stepAt) (list []ciCommand) {
 			continue
 		}
 		list = append(list, ciCommand{
-			proposal: proposal{language: language, kind: k, dir: dir, run: in(dir, x.rewritten(language, dir, words)), origin: at(where.file, "job "+where.job), rank: script},
+			proposal: proposal{language: language, kind: k, dir: dir, run: in(dir, x.rewritten(language, dir, words)),
+				origin: at(where.file, "job "+where.job), rank: script},
 			workflow: clean(where.file),
 		})
 	}

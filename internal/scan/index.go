@@ -89,7 +89,8 @@ var plainDir = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-
 
 // isHidden reports whether a character has no place in a visible line.
 func isHidden(c rune) bool {
-	return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || unicode.Is(unicode.Cf, c) || c == '\u2028' || c == '\u2029' || c == unicode.ReplacementChar
+	return unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || unicode.Is(unicode.Cf, c) || c == '\u2028' ||
+		c == '\u2029' || c == unicode.ReplacementChar
 }
 
 // dirs returns the folders with a file of one of these names: only the root if it has one, otherwise those nearest to it. Folders

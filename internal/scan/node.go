@@ -99,7 +99,8 @@ func node(x *index) (list []proposal) {
 		}
 		for _, name := range named(slices.Sorted(maps.Keys(p.scripts))) {
 			k, _ := scriptKind(name)
-			list = append(list, proposal{language: language, kind: k, dir: dir, run: in(dir, runScript(manager, name)), origin: at(file, "script "+name), rank: script})
+			list = append(list, proposal{language: language, kind: k, dir: dir, run: in(dir, runScript(manager, name)),
+				origin: at(file, "script "+name), rank: script})
 		}
 		if p.workspaces > 0 && p.scripts["test"] == "" && manager == "npm" {
 			list = append(list, proposal{

@@ -58,13 +58,15 @@ func rust(x *index) (list []proposal) {
 func ruby(x *index) (list []proposal) {
 	const language = "Ruby"
 	for _, dir := range x.dirs("Gemfile", "Gemfile") {
-		list = append(list, proposal{language: language, kind: kindInstall, dir: dir, run: in(dir, "bundle install"), origin: at(join(dir, "Gemfile"), ""), fresh: true})
+		list = append(list, proposal{language: language, kind: kindInstall, dir: dir, run: in(dir, "bundle install"),
+			origin: at(join(dir, "Gemfile"), ""), fresh: true})
 		if f := x.first(dir, ".rubocop.yml"); f != "" && strings.Contains(x.text(join(dir, "Gemfile")), "rubocop") {
 			list = append(list, proposal{language: language, kind: kindLint, dir: dir, run: in(dir, "bundle exec rubocop"), origin: at(f, "")})
 		}
 		switch {
 		case x.first(dir, ".rspec", "spec/spec_helper.rb") != "":
-			list = append(list, proposal{language: language, kind: kindTest, dir: dir, run: in(dir, "bundle exec rspec"), origin: at(x.first(dir, ".rspec", "spec/spec_helper.rb"), "")})
+			list = append(list, proposal{language: language, kind: kindTest, dir: dir, run: in(dir, "bundle exec rspec"),
+				origin: at(x.first(dir, ".rspec", "spec/spec_helper.rb"), "")})
 		case x.has(join(dir, "bin/rails")):
 			list = append(list, proposal{language: language, kind: kindTest, dir: dir, run: in(dir, "bin/rails test"), origin: at(join(dir, "bin/rails"), "")})
 		case x.has(join(dir, "Rakefile")):
@@ -83,7 +85,8 @@ func php(x *index) (list []proposal) {
 		scripts := composerScripts(x.text(file))
 		for _, name := range named(scripts) {
 			k, _ := scriptKind(name)
-			list = append(list, proposal{language: language, kind: k, dir: dir, run: in(dir, "composer run "+name), origin: at(file, "script "+name), rank: script})
+			list = append(list, proposal{language: language, kind: k, dir: dir, run: in(dir, "composer run "+name), origin: at(file, "script "+name),
+				rank: script})
 		}
 		if f := x.first(dir, "phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml"); f != "" {
 			list = append(list, proposal{language: language, kind: kindTest, dir: dir, run: in(dir, "vendor/bin/phpunit"), origin: at(f, "")})

@@ -90,7 +90,8 @@ func (s *Steps) snapshot(ctx context.Context, w *step.Attempt) (*state.Suspended
 	if err != nil {
 		return nil, err
 	}
-	return &state.SuspendedWork{Mode: settings.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task), Head: w.Task.Branch.VMHead}, nil
+	return &state.SuspendedWork{Mode: settings.SleepSnapshot, Ref: ref, Bytes: bytes, VM: vm, Base: workspace.Root(w.Task),
+		Head: w.Task.Branch.VMHead}, nil
 }
 
 // unpackable reports whether packing fails again, however often it is tried.

@@ -229,7 +229,8 @@ func (c *change) markStale(hash, reason string) {
 	if p == nil && c.e.Comment() != nil {
 		p = c.planByComment(c.e.Comment().ID)
 	}
-	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() && c.t.ConsideredPlan() == nil || p.Kind != c.t.NewestPlan().Kind || p.Approved() {
+	if p == nil || p.Stale != "" || p.Superseded || !c.t.Phase.AwaitsApproval() && c.t.ConsideredPlan() == nil ||
+		p.Kind != c.t.NewestPlan().Kind || p.Approved() {
 		return
 	}
 	p.Stale = reason

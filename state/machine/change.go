@@ -68,10 +68,12 @@ func DefaultPolicy() Policy {
 // Drops reports whether the change removes a queued job.
 func (c Change) Drops(j *state.Job) bool {
 	due := j.Args.Due
-	if c.DropTexts && !slices.Contains(withoutText, j.Kind) && (j.Kind != state.JobDue || due != state.DueDuplicate && due != state.DueForget) {
+	if c.DropTexts && !slices.Contains(withoutText, j.Kind) &&
+		(j.Kind != state.JobDue || due != state.DueDuplicate && due != state.DueForget) {
 		return true
 	}
-	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && due != state.DueDuplicate && due != state.DueForget
+	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && due != state.DueDuplicate &&
+		due != state.DueForget
 }
 
 // withoutText are the jobs that stay when the texts of a task are deleted: they delete or hide something.

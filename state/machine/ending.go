@@ -199,7 +199,8 @@ func (c *change) fail(end state.End) {
 	phase, step := c.t.Phase, c.t.Step
 	c.enterPhase(state.PhaseFailed, end.Reason)
 	c.t.Resume, c.t.Step, c.t.Waiting, c.t.End = phase, step, nil, &end
-	c.enqueuePost(fmt.Sprintf("failed-%d", c.t.Version+1), state.Post{Kind: state.PostFailed, Text: end.Reason, Hint: end.Hint, By: c.personToNotify()})
+	c.enqueuePost(fmt.Sprintf("failed-%d", c.t.Version+1), state.Post{Kind: state.PostFailed, Text: end.Reason, Hint: end.Hint,
+		By: c.personToNotify()})
 }
 
 // failStep stops the task because a job failed permanently.
@@ -284,7 +285,7 @@ func retry(c *change) {
 	case q == nil:
 	case q.Kind == state.AskRefused && !c.o.Fresh && c.t.KeepsWork(): // the same commits are checked again, with the current settings
 		c.t.Step = state.JobCollect
-		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
+		c.dropRefusals()
 	case q.Kind == state.AskRefused || q.Kind == state.AskNoChange:
 		c.t.Step = state.StepRun
 	case q.Kind == state.AskExisting:
@@ -350,7 +351,7 @@ func stepAgain(c *change, end *state.End) state.JobKind {
 		if c.t.VM == nil && c.t.WorkToRestore() == nil {
 			return state.StepRun
 		}
-		c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
+		c.dropRefusals()
 		return step
 	default:
 		return step

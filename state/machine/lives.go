@@ -296,7 +296,8 @@ func replacedPRs(old *state.Task) []state.ReplacedPR {
 	list := slices.Clone(old.Replaced)
 	switch {
 	case old.PR != nil && old.PR.State != state.PRMerged:
-		list = append(list, state.ReplacedPR{Number: old.PR.Number, URL: old.PR.URL, Branch: old.Branch.Name, Closed: old.PR.State == state.PRClosed})
+		list = append(list, state.ReplacedPR{Number: old.PR.Number, URL: old.PR.URL, Branch: old.Branch.Name,
+			Closed: old.PR.State == state.PRClosed})
 	case old.PR == nil && old.Branch.Head != "": // perhaps just being opened
 		list = append(list, state.ReplacedPR{Branch: old.Branch.Name})
 	}

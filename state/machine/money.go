@@ -64,7 +64,8 @@ func hasTemporaryDenial(c *change) bool {
 // isAtCap reports whether the run was refused model calls because it, or its task, reached its own cap.
 func isAtCap(c *change) bool {
 	r, res := c.t.Run, c.result
-	return r.RunDenial != nil && !r.IsOutOfTurns() && r.RunDenial.Until.IsZero() && res.Class != state.RunSucceeded && res.Status != state.StatusVMLost
+	return r.RunDenial != nil && !r.IsOutOfTurns() && r.RunDenial.Until.IsZero() && res.Class != state.RunSucceeded &&
+		res.Status != state.StatusVMLost
 }
 
 // waitForLimit interrupts the task until the limit that stopped its run has ended. It counts neither as a failure nor as an

@@ -42,7 +42,8 @@ func Next(t *state.Task, e event.Event, p Policy) Change {
 		handleUnreadableBlock(c)
 		correctConclusion(c)
 	}
-	if e.Kind() == event.KindCommented && len(event.Of[event.Commented](e).Orders) > 0 && e.Comment().Withdrawn == "" && (t == nil || e.Permission.CanWrite()) {
+	if e.Kind() == event.KindCommented && len(event.Of[event.Commented](e).Orders) > 0 && e.Comment().Withdrawn == "" &&
+		(t == nil || e.Permission.CanWrite()) {
 		applyCommands(c)
 	} else {
 		applyRow(c, "")
@@ -143,7 +144,8 @@ func finishChange(c *change) Change {
 		scheduleIdleCheck(c)
 	}
 	boundTexts(c.t)
-	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended() || c.dropDue, DropTexts: c.dropText, Answer: c.answer, Note: c.note}
+	return Change{Task: c.t, Jobs: c.jobs, DropWork: c.dropWork, DropDue: c.t.Ended() || c.dropDue, DropTexts: c.dropText,
+		Answer: c.answer, Note: c.note}
 }
 
 // keepPausedSince keeps since when a task has waited for a pause while it checks again whether the pause is in effect: the wait is not

@@ -166,10 +166,12 @@ func postRefusals(c *change) {
 	c.t.Resume, c.t.Step = phase, state.StepRun
 	c.t.Question = &state.Question{Kind: state.AskRefused, AskedAt: c.e.Now, Text: "the push gate refused the changeset"}
 	for _, r := range of[event.Collected](c).Refusals { // an unreadable changeset has no head
-		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path), Kind: state.FeedbackRefusal, At: c.e.Now,
+		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path),
+			Kind: state.FeedbackRefusal, At: c.e.Now,
 			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
 	}
-	c.enqueuePost(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused, Refusals: of[event.Collected](c).Refusals, By: c.personToNotify()})
+	c.enqueuePost(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused,
+		Refusals: of[event.Collected](c).Refusals, By: c.personToNotify()})
 }
 
 // askAboutNoChanges posts that the agent changed nothing, and asks how to continue.
@@ -313,3 +315,8 @@ func checksDiffer(c *change) bool {
 
 // checksSettle is the time in which webhooks of several checks are gathered.
 const checksSettle = time.Second
+
+// dropRefusals forgets the push gate's refusals that no run has taken: the changeset is judged again.
+func (c *change) dropRefusals() {
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
+}

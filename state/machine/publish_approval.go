@@ -20,7 +20,8 @@ func publishOrShow(c *change) {
 
 // isCurrentDiff reports whether a diff is that of the changeset to be published.
 func isCurrentDiff(c *change) bool {
-	return c.t.Work != nil && of[event.DiffReady](c).Plan.Publish != nil && of[event.DiffReady](c).Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
+	return c.t.Work != nil && of[event.DiffReady](c).Plan.Publish != nil &&
+		of[event.DiffReady](c).Plan.Publish.Ref == c.t.Work.Ref && c.t.Step == state.JobShow
 }
 
 // createPublishRevision creates a revision of the changes and waits for its approval. It removes the text of older ones, which is large
@@ -122,7 +123,8 @@ func saveUnpublished(c *change, reason string) {
 // question.
 func unreadRun(c *change) *state.Run {
 	r := unpublishedRun(c)
-	if r == nil || c.t.Work != nil && c.t.Work.Ref != "" || slices.ContainsFunc(c.t.Saved, func(s state.SavedWork) bool { return s.Run == r.ID }) {
+	if r == nil || c.t.Work != nil && c.t.Work.Ref != "" ||
+		slices.ContainsFunc(c.t.Saved, func(s state.SavedWork) bool { return s.Run == r.ID }) {
 		return nil
 	}
 	return r
@@ -167,7 +169,8 @@ func approvalSubject(c *change) string {
 // storeGateRefusals stores the push gate's refusals for the summary.
 func storeGateRefusals(c *change) {
 	n := min(len(of[event.Collected](c).Refusals), maxGateRules)
-	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(of[event.Collected](c).Refusals[:n]), More: len(of[event.Collected](c).Refusals) - n}
+	g := state.GateRefusal{At: c.e.Now, Run: c.e.Run, Refusals: slices.Clone(of[event.Collected](c).Refusals[:n]),
+		More: len(of[event.Collected](c).Refusals) - n}
 	for i := range g.Refusals {
 		r := &g.Refusals[i]
 		r.Path, r.Detail, r.Remedy = state.Truncate(r.Path), state.Truncate(r.Detail), "" // the comment has the full text

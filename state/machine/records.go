@@ -58,7 +58,8 @@ func storeUnknownOutcome(c *change) {
 		return
 	}
 	if len(c.t.UnknownOutcomes) == maxUnknownOutcomes {
-		oldest := slices.MinFunc(slices.Sorted(maps.Keys(c.t.UnknownOutcomes)), func(a, b string) int { return c.t.UnknownOutcomes[a].Compare(c.t.UnknownOutcomes[b]) })
+		oldest := slices.MinFunc(slices.Sorted(maps.Keys(c.t.UnknownOutcomes)),
+			func(a, b string) int { return c.t.UnknownOutcomes[a].Compare(c.t.UnknownOutcomes[b]) })
 		delete(c.t.UnknownOutcomes, oldest)
 	}
 	c.t.UnknownOutcomes[f.Key] = f.UnknownSince
@@ -175,7 +176,8 @@ func withoutTexts(old *state.Task, now time.Time) *state.Task {
 		t.Runs = append(t.Runs, runWithoutTexts(&old.Runs[i]))
 	}
 	if p := old.PR; p != nil {
-		t.PR = &state.PR{Number: p.Number, Node: p.Node, URL: p.URL, State: p.State, ClosedAt: p.ClosedAt, ReopenedAt: p.ReopenedAt, KeptUntil: p.KeptUntil}
+		t.PR = &state.PR{Number: p.Number, Node: p.Node, URL: p.URL, State: p.State, ClosedAt: p.ClosedAt, ReopenedAt: p.ReopenedAt,
+			KeptUntil: p.KeptUntil}
 	}
 	list := old.Replaced
 	if old.PR == nil {
@@ -188,7 +190,8 @@ func withoutTexts(old *state.Task, now time.Time) *state.Task {
 		}
 		t.Replaced = append(t.Replaced, kept)
 	}
-	t.Status = state.StatusComment{Comment: old.Status.Comment, Node: old.Status.Node, URL: old.Status.URL, Shown: old.Visible, At: old.Status.At}
+	t.Status = state.StatusComment{Comment: old.Status.Comment, Node: old.Status.Node, URL: old.Status.URL, Shown: old.Visible,
+		At: old.Status.At}
 	return t
 }
 

@@ -135,7 +135,8 @@ func leavesPlan(c *change) bool {
 
 // repeatsPlan reports whether a result is the revision that exists.
 func repeatsPlan(p *state.Plan, r *state.RunResult) bool {
-	return r.Outcome == state.OutcomeBuild && strings.TrimSpace(r.Text) == strings.TrimSpace(p.Text) && slices.Equal(r.Approaches, p.Approaches)
+	return r.Outcome == state.OutcomeBuild && strings.TrimSpace(r.Text) == strings.TrimSpace(p.Text) &&
+		slices.Equal(r.Approaches, p.Approaches)
 }
 
 // keepPlan returns to waiting for an approval of the newest revision.

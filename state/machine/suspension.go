@@ -111,7 +111,8 @@ func releaseSuspended(c *change) {
 	reason := state.VMEndAsleep
 	if a == nil {
 		reason = cmp.Or(of[event.Suspended](c).EndReason, state.VMEndVanished)
-		c.enqueuePost("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: of[event.Suspended](c).Failure, By: c.personToNotify()})
+		c.enqueuePost("slept-"+c.t.VM.Name, state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: of[event.Suspended](c).Failure,
+			By: c.personToNotify()})
 	}
 	c.releaseVM(reason)
 	storeRelease(c, reason)
@@ -199,7 +200,8 @@ func deleteUnusedSave(c *change) {
 		return
 	}
 	if c.t.VM == nil && c.t.WorkToRestore() != nil {
-		c.enqueuePost("forgotten-"+a.VM, state.Post{Kind: state.PostVM, Reason: state.VMExpired, Items: []string{string(a.Mode)}, By: c.personToNotify()})
+		c.enqueuePost("forgotten-"+a.VM, state.Post{Kind: state.PostVM, Reason: state.VMExpired, Items: []string{string(a.Mode)},
+			By: c.personToNotify()})
 	}
 	c.deleteSaved(a.Mode, a.Ref)
 	c.t.Suspended = nil
@@ -210,7 +212,8 @@ const restoreGrace = time.Hour
 
 // willRestore reports whether the next VM of the task restores the saved work without further action by people.
 func willRestore(c *change) bool {
-	return c.t.VM == nil && c.t.WorkToRestore() != nil && (c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted || c.t.Gathering != nil)
+	return c.t.VM == nil && c.t.WorkToRestore() != nil &&
+		(c.t.Phase.Working() || c.t.Phase == state.PhaseInterrupted || c.t.Gathering != nil)
 }
 
 // continueRestored stores the VM to which the work was restored, and continues the step that needed it. Work that could not be
@@ -276,7 +279,8 @@ func checkNextSpan(c *change) {
 	}
 	if exceeded {
 		c.dropRun("the task's VM hours are used up")
-		c.fail(state.End{Reason: fmt.Sprintf("the task's VM hours are used up (%s of %s)", state.DurationText(used), state.DurationText(most)), Hint: state.HintVMHours, Class: state.ClassVMHours})
+		c.fail(state.End{Reason: fmt.Sprintf("the task's VM hours are used up (%s of %s)", state.DurationText(used), state.DurationText(most)), Hint: state.HintVMHours,
+			Class: state.ClassVMHours})
 		return
 	}
 	c.dropRun(w.Detail)
@@ -332,7 +336,8 @@ func (c *change) deleteWorkspace(reason string) (lost bool) {
 }
 
 func (c *change) postLostWork(reason string) {
-	c.enqueuePost(fmt.Sprintf("destroyed-%d", c.t.Version+1), state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: reason, By: c.personToNotify()})
+	c.enqueuePost(fmt.Sprintf("destroyed-%d", c.t.Version+1), state.Post{Kind: state.PostVM, Reason: state.VMNotSaved, Text: reason,
+		By: c.personToNotify()})
 }
 
 // destroyByForce is destroyWorkspace for a task that is at work: it is stopped first, as by the command stop.

@@ -388,7 +388,8 @@ var messageRows = []Row{
 		Doc: "read when it starts; waiting tasks check again",
 	},
 	{
-		From: slices.Concat(building, []state.Phase{state.PhasePROpen, state.PhasePRClosed, state.PhaseAwaitingAnswer, state.PhaseInterrupted, state.PhaseFailed}),
+		From: slices.Concat(building, []state.Phase{state.PhasePROpen, state.PhasePRClosed, state.PhaseAwaitingAnswer,
+			state.PhaseInterrupted, state.PhaseFailed}),
 		On:   event.KindCommented,
 		If:   "on the issue, without a mention",
 		when: func(c *change) bool { return !c.e.Comment().OnPR && len(of[event.Commented](c).Orders) == 0 },

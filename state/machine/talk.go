@@ -119,7 +119,8 @@ func knowsComment(c *change) bool {
 		return false
 	}
 	id := c.e.Comment().ID
-	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id || c.t.Question != nil && c.t.Question.Comment == id || withheldIndex(c, id) >= 0 || pendingComment(c, id) >= 0)
+	return id != 0 && (c.planByComment(id) != nil || c.t.Status.Comment == id ||
+		c.t.Question != nil && c.t.Question.Comment == id || withheldIndex(c, id) >= 0 || pendingComment(c, id) >= 0)
 }
 
 func withheldIndex(c *change, id int64) int {

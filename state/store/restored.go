@@ -36,7 +36,8 @@ func skippedNumbers(backup, at time.Time) int { return 100 + int(max(0, at.Sub(b
 // of a VM or a run is used that may have been used since. The action is completed with the result and stored in the audit log.
 func (s *Store) MarkRestored(ctx context.Context, backup time.Time, a Action) error {
 	r := Restored{Backup: backup, At: s.now()}
-	if old := s.restored; !old.At.IsZero() && old.Backup.Before(backup) && (old.CaughtUp.IsZero() || backup.Sub(old.CaughtUp) < searchTime) {
+	if old := s.restored; !old.At.IsZero() && old.Backup.Before(backup) &&
+		(old.CaughtUp.IsZero() || backup.Sub(old.CaughtUp) < searchTime) {
 		r.Backup = old.Backup // the backup is that of a restored errand, which was still looking for what happened since that one
 	}
 	skipped := skippedNumbers(backup, r.At)

@@ -132,7 +132,8 @@ func (s *Rows) checkMoney(r kv.Reader, o *roster, row *Row, caps Caps, now time.
 			return err
 		}
 		if bill.Time+row.Paid > caps.PerTask {
-			return &LimitError{Limit: LimitVMHours, Reason: fmt.Sprintf("this task has used %s of its %s of VM time", state.DurationText(bill.Time), state.DurationText(caps.PerTask))}
+			return &LimitError{Limit: LimitVMHours,
+				Reason: fmt.Sprintf("this task has used %s of its %s of VM time", state.DurationText(bill.Time), state.DurationText(caps.PerTask))}
 		}
 	}
 	if caps.MicroDay <= 0 && caps.MicroMonth <= 0 {

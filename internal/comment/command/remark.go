@@ -160,7 +160,8 @@ func remarkWords(text string) []string {
 			}
 			words, text = append(words, mentionWord), text[n:]
 		case unicode.IsLetter(r):
-			n := len(text) - len(strings.TrimLeftFunc(text, func(r rune) bool { return unicode.IsLetter(r) || r == '\'' || unicode.IsDigit(r) }))
+			n := len(text) - len(strings.TrimLeftFunc(text,
+				func(r rune) bool { return unicode.IsLetter(r) || r == '\'' || unicode.IsDigit(r) }))
 			words, text = append(words, strings.TrimRight(text[:n], "'")), text[n:]
 		default:
 			return []string{unknownWord}
@@ -236,7 +237,8 @@ func addressesOthers(text, slug string) bool {
 	for ; people < maxAddressees && strings.HasPrefix(rest, "@"); people++ {
 		n := 1 + len(rest[1:]) - len(strings.TrimLeftFunc(rest[1:], isNameRune))
 		name := rest[1:n]
-		if name == "" || asciiLower(strings.TrimSuffix(asciiLower(name), "[bot]")) == asciiLower(slug) || strings.HasPrefix(rest[n:], "'") || strings.HasPrefix(rest[n:], "’") {
+		if name == "" || asciiLower(strings.TrimSuffix(asciiLower(name), "[bot]")) == asciiLower(slug) ||
+			strings.HasPrefix(rest[n:], "'") || strings.HasPrefix(rest[n:], "’") {
 			return false
 		}
 		rest = rest[n:]

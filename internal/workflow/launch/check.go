@@ -21,7 +21,8 @@ func (s *Steps) checkSpec(t *state.Task, ws *workspace.Workspace, l *state.Launc
 		return runner.Spec{}, &step.Problem{Reason: "The work to be checked is lost: " + l.RestoreFailure + ".", Hint: "Comment `retry` to do the work again.", Class: state.ClassVM, Permanent: true}
 	}
 	// The operator's environment for agents, such as a build cache, serves the checks as well.
-	in := work.CheckSpec{Dir: ws.Place.Dir, Head: t.Work.LocalHead, Base: workspace.Base(t), Files: s.Workspaces.TestFiles(t), Env: ws.CheckEnv(s.Agent.Env)}
+	in := work.CheckSpec{Dir: ws.Place.Dir, Head: t.Work.LocalHead, Base: workspace.Base(t), Files: s.Workspaces.TestFiles(t),
+		Env: ws.CheckEnv(s.Agent.Env)}
 	limit := time.Minute
 	for _, c := range t.Settings.Check {
 		in.Commands = append(in.Commands, work.CheckCommand{Name: nameOf(c), Command: c.Run, Timeout: c.Timeout})

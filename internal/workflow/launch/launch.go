@@ -110,7 +110,8 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error
 			return event.Event{}, fmt.Errorf("check the approval before the start: %w", err)
 		}
 		if why != "" {
-			return event.Event{Run: t.Run.ID, Payload: event.ApprovalRejected{Rejection: why, Candidate: state.Candidate{Approval: *t.Approval}}}, nil
+			return event.Event{Run: t.Run.ID, Payload: event.ApprovalRejected{Rejection: why,
+				Candidate: state.Candidate{Approval: *t.Approval}}}, nil
 		}
 	}
 	if waiting, err := step.MissingPermissions(ctx, s.GitHub, w); waiting != nil || err != nil {

@@ -77,8 +77,9 @@ func (s *Steps) prompt(
 func (s *Steps) promptTask(t *state.Task, turns int) prompts.Task {
 	p := prompts.Task{
 		Owner: t.Repo.Owner, Repo: t.Repo.Name, Issue: t.Key.Issue, Run: t.Run.Seq, Base: t.Branch.Base, Branch: t.Branch.Name,
-		Subject: naming.SubjectForm(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0), MergeCommits: t.Settings.MergeCommits,
-		Protected: step.ProtectedPaths(s.Gate, t.Settings), Unprotected: step.ExceptedPaths(s.Gate, t.Settings), Shell: ownShell(t.Settings), Denied: deniedCommands(t.Settings), Turns: turns, Duration: t.Settings.Limits.Duration, Memory: s.Memory,
+		Subject:      naming.SubjectForm(t.Settings.Commit, step.Vars(t, t.Ticket, s.Redact), t.Round > 0),
+		MergeCommits: t.Settings.MergeCommits,
+		Protected:    step.ProtectedPaths(s.Gate, t.Settings), Unprotected: step.ExceptedPaths(s.Gate, t.Settings), Shell: ownShell(t.Settings), Denied: deniedCommands(t.Settings), Turns: turns, Duration: t.Settings.Limits.Duration, Memory: s.Memory,
 	}
 	for _, c := range t.Settings.Setup {
 		p.Setup = append(p.Setup, c.Run)
@@ -191,7 +192,8 @@ func (s *Steps) promptFeedback(t *state.Task, d *prompts.Data, l *state.Launch) 
 		if f.Kind == state.FeedbackCondition || f.After {
 			continue
 		}
-		if f.TakenBy != "" && f.TakenBy != t.Run.ID && !slices.ContainsFunc(t.Runs, func(r state.Run) bool { return r.ID == f.TakenBy && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
+		if f.TakenBy != "" && f.TakenBy != t.Run.ID && !slices.ContainsFunc(t.Runs,
+			func(r state.Run) bool { return r.ID == f.TakenBy && r.Kind == t.Run.Kind && r.Round == t.Run.Round }) {
 			continue
 		}
 		l.FeedbackIDs = append(l.FeedbackIDs, f.ID)
@@ -211,7 +213,8 @@ func (s *Steps) promptMessage(f state.Feedback, d *prompts.Data) bool {
 	switch {
 	case !f.Steers:
 	case f.TakenBy == "":
-		d.Messages = append(d.Messages, prompts.Feedback{ID: f.ID, Kind: string(state.FeedbackComment), Author: f.By.Login, At: f.At, Body: step.Shown(f.Body, s.Redact)})
+		d.Messages = append(d.Messages, prompts.Feedback{ID: f.ID, Kind: string(state.FeedbackComment), Author: f.By.Login,
+			At: f.At, Body: step.Shown(f.Body, s.Redact)})
 		return true
 	case f.Kind == state.FeedbackCondition:
 		d.Conditions = append(d.Conditions, prompts.Said{Author: f.By.Login, At: f.At, Body: step.Shown(f.Body, s.Redact)})

@@ -30,7 +30,8 @@ func repairSchema(can agent.Capabilities, kind state.RunKind) json.RawMessage {
 	case !can.Schema:
 		return nil
 	case kind == state.RunImplement || kind == state.RunReview:
-		return agent.OutcomeSchema(agent.OutcomeDone, agent.OutcomeQuestion, agent.OutcomeBlocked, agent.OutcomeAnswered, agent.OutcomeUnchanged)
+		return agent.OutcomeSchema(agent.OutcomeDone, agent.OutcomeQuestion, agent.OutcomeBlocked, agent.OutcomeAnswered,
+			agent.OutcomeUnchanged)
 	}
 	return agent.OutcomeSchema(slices.DeleteFunc(agent.OutcomeKinds(), func(k agent.OutcomeKind) bool { return k == agent.OutcomeDone })...)
 }

@@ -67,7 +67,8 @@ func (s *Steps) roundPost(r *round, left func(f state.Feedback) bool) *state.Pos
 	if len(items) == 0 {
 		return nil
 	}
-	return &state.Post{Kind: state.PostRound, OnPR: true, Text: mapIDs(roundSummary(t.Work), t.Work.IDs), Items: items, By: t.Feedback[0].By}
+	return &state.Post{Kind: state.PostRound, OnPR: true, Text: mapIDs(roundSummary(t.Work), t.Work.IDs), Items: items,
+		By: t.Feedback[0].By}
 }
 
 // otherAnswers returns the answers to feedback outside of threads, and to that in threads which are left over.

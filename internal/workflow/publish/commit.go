@@ -55,7 +55,8 @@ func (s *Steps) mayPublish(ctx context.Context, w *step.Attempt, cs *changeset.C
 		return event.Event{}, false, err
 	}
 	plan := t.PlanByHash(t.Work.Approved)
-	if plan == nil || plan.Publish == nil || plan.Publish.Approved == nil || plan.Publish.Digest != digest || plan.Publish.Tree != t.Work.LocalTree {
+	if plan == nil || plan.Publish == nil || plan.Publish.Approved == nil || plan.Publish.Digest != digest ||
+		plan.Publish.Tree != t.Work.LocalTree {
 		return event.Event{}, false, &step.Problem{Reason: "The stored commits differ from the approved ones, so nothing was published.",
 			Hint: "Comment `retry fresh` to do the work again on a new VM.", Class: state.ClassInternal, Permanent: true}
 	}

@@ -60,7 +60,8 @@ func (s *Steps) newPR(ctx context.Context, w *step.Attempt) (forge.NewPR, error)
 	}
 	v.Key = w.Job.Key
 	summary := pushgate.StripTrailers(summaryOf(t.Work)) // it may become the message of a squashed commit, like the title
-	body, _ := s.Redact.Redact(comment.PRBody(t, comment.PRInput{Template: template, Summary: summary, Checks: t.Work.Checks, Notes: t.Work.Notes}, v))
+	body, _ := s.Redact.Redact(comment.PRBody(t, comment.PRInput{Template: template, Summary: summary, Checks: t.Work.Checks,
+		Notes: t.Work.Notes}, v))
 	title, _ = s.Redact.Redact(pushgate.SafeMessage(title, homeOf(t)))
 	return forge.NewPR{Head: t.Branch.Name, Base: t.Branch.Base, Title: title, Body: body, Draft: t.Settings.Draft}, nil
 }

@@ -297,7 +297,8 @@ func (in *Interpreter) concluded(o agent.Outcome, out *state.RunResult) {
 		out.Approaches = out.Approaches[:maxApproaches]
 	}
 	for _, th := range o.Threads[:min(len(o.Threads), maxList)] {
-		out.Threads = append(out.Threads, state.ThreadAnswer{ID: in.clean(string(th.ID), maxLabel), Answer: in.clean(th.Answer, maxNote), Commit: in.clean(th.Commit, maxLabel)})
+		out.Threads = append(out.Threads, state.ThreadAnswer{ID: in.clean(string(th.ID), maxLabel),
+			Answer: in.clean(th.Answer, maxNote), Commit: in.clean(th.Commit, maxLabel)})
 	}
 	if e := o.Estimate; e != nil {
 		if in.free {

@@ -41,7 +41,8 @@ func ProblemOf(err error) Problem {
 	if errors.As(err, &onGitHub) {
 		class, at := forge.Classify(err)
 		reason, hint := forge.Explain(err)
-		return Problem{Reason: reason, Hint: hintOr(hint), Class: state.ClassGitHub, Permanent: class == forge.ClassPermanent, Retry: at, Err: err}
+		return Problem{Reason: reason, Hint: hintOr(hint), Class: state.ClassGitHub, Permanent: class == forge.ClassPermanent,
+			Retry: at, Err: err}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return Problem{Reason: "A step took too long.", Hint: hintOr(""), Class: state.ClassTimeout, Err: err}

@@ -98,7 +98,8 @@ func (w *World) Rounded() {
 		w.Task.Feedback[i].TakenBy = "r-2"
 	}
 	w.Task.Phase, w.Task.Round = state.PhaseAddressingReview, 1
-	w.Task.Work = &state.Work{Run: "r-2", Head: w.Task.Branch.Head, Summary: "All done in " + LocalID[:8], IDs: map[string]string{LocalID: w.Task.Branch.Head}}
+	w.Task.Work = &state.Work{Run: "r-2", Head: w.Task.Branch.Head, Summary: "All done in " + LocalID[:8],
+		IDs: map[string]string{LocalID: w.Task.Branch.Head}}
 }
 
 // Answered runs the jobs answer of a round, the second of which submits the review, and stores the review like the
@@ -148,7 +149,8 @@ func (w *World) Shown() *state.Plan {
 	p := shown.Plan
 	p.Kind, p.Revision, p.Comment, p.CommentNode = state.PlanPublish, 1, 4711, "none"
 	p.Hash = state.PlanHash(p)
-	p.Publish.Approved = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: w.Person("ada"), Permission: state.PermissionAdmin, Via: state.ViaCommand}
+	p.Publish.Approved = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: w.Person("ada"), Permission: state.PermissionAdmin,
+		Via: state.ViaCommand}
 	w.Task.Plans, w.Task.Work.Approved = []state.Plan{p}, p.Hash
 	return &w.Task.Plans[0]
 }

@@ -55,5 +55,6 @@ func (ws *Workspace) Prepare(ctx context.Context, w *step.Attempt, src work.Sour
 
 // Reset puts the checkout on a published commit; clean also deletes files that git does not track.
 func (ws *Workspace) Reset(ctx context.Context, src work.Source, commit string, clean bool) error {
-	return ws.open.Runner.Reset(ctx, ws.VM.Name, work.ResetSpec{Dir: ws.Place.Dir, Source: src, Branch: ws.task.Branch.Name, Head: commit, Clean: clean})
+	return ws.open.Runner.Reset(ctx, ws.VM.Name, work.ResetSpec{Dir: ws.Place.Dir, Source: src, Branch: ws.task.Branch.Name,
+		Head: commit, Clean: clean})
 }

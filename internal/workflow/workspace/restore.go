@@ -79,7 +79,8 @@ func (e *notUnpacked) Unwrap() error { return e.err }
 
 // forGood reports whether a retry does not help.
 func (e *notUnpacked) forGood() bool {
-	for _, known := range []error{pack.ErrMalformed, pack.ErrTooLarge, pack.ErrNoBase, work.ErrNoRepository, archive.ErrNoArchive, archive.ErrDamaged} {
+	for _, known := range []error{pack.ErrMalformed, pack.ErrTooLarge, pack.ErrNoBase, work.ErrNoRepository, archive.ErrNoArchive,
+		archive.ErrDamaged} {
 		if errors.Is(e.err, known) {
 			return true
 		}

@@ -166,7 +166,8 @@ func refusal(err error) (*state.Waiting, error) {
 	case !errors.As(err, &limit):
 		return nil, err
 	case limit.Limit == vm.LimitVMHours:
-		return nil, &step.Problem{Reason: upper(limit.Reason) + ".", Hint: limit.Hint(), Class: state.ClassVMHours, Permanent: true, Err: err}
+		return nil, &step.Problem{Reason: upper(limit.Reason) + ".", Hint: limit.Hint(), Class: state.ClassVMHours, Permanent: true,
+			Err: err}
 	case limit.Limit == vm.LimitVMsDay, limit.Limit == vm.LimitVMsMonth:
 		return &state.Waiting{Kind: state.WaitMoney, Detail: limit.Reason + "; raise `" + limit.Limit + "` to continue sooner", Until: limit.Until}, nil
 	}
