@@ -28,8 +28,8 @@ const searchTime = 8 * 24 * time.Hour
 
 // skippedNumbers returns how many numbers of VMs and runs are left out after a restoration, so that none is used twice. An errand that
 // was restored from the same backup before may have used numbers, too: it had less time since the backup, and a task does not get a VM
-// or a run every minute.
-func skippedNumbers(backup, at time.Time) int { return 100 + int(max(0, at.Sub(backup)).Minutes()) }
+// or a run every second.
+func skippedNumbers(backup, at time.Time) int { return 100 + int(max(0, at.Sub(backup)).Seconds()) }
 
 // MarkRestored prepares a store from a backup, before a server opens it: nothing is done until the operator resumes errand, VMs that
 // are older than the restoration and unknown are never deleted automatically, jobs look for effects since the backup, and no number

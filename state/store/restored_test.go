@@ -111,8 +111,8 @@ func TestRestoredStoreRepeatsNoNumber(t *testing.T) {
 		}
 	}
 	s.advance(time.Hour)
-	restore("first", 7+160, 4+160+1)
-	for issue, want := range map[int]string{2: "10-2-168", 3: "10-3-3"} {
+	restore("first", 7+3700, 4+3700+1)
+	for issue, want := range map[int]string{2: "10-2-3708", 3: "10-3-3"} {
 		task, err := s.Task(ctx, key(issue))
 		if err != nil || task.Run.ID != want {
 			t.Errorf("issue %d: got run %+v, %v, want %s", issue, task.Run, err, want)
@@ -126,9 +126,37 @@ func TestRestoredStoreRepeatsNoNumber(t *testing.T) {
 		}
 	}
 	backup = backup.Add(time.Hour) // made by the restored errand
-	restore("chained", 168+100, 4+160+100+1)
+	restore("chained", 3708+100, 4+3700+100+1)
 	backup = backup.Add(time.Hour) // by a clock that is wrong
-	restore("from the future", 269+100, 4+160+200+1)
+	restore("from the future", 3809+100, 4+3700+200+1)
+}
+
+// TestTwoRestorationsShareNoNumber: if the same backup is restored again soon after, the second errand uses none of the numbers that the
+// first one used meanwhile, even if a task began a run, and got a VM, each second.
+func TestTwoRestorationsShareNoNumber(t *testing.T) {
+	t.Parallel()
+	var used [2]int
+	var gens [2]int
+	const between = 20 // seconds
+	for i := range used {
+		s := newTestStore(t)
+		s.next = func(*state.Task, event.Event, machine.Policy) machine.Change {
+			return machine.Change{Task: &state.Task{Key: task1, TaskRuns: state.TaskRuns{RunSeq: 7}, TaskVMs: state.TaskVMs{VMs: []state.VM{{Name: "a", Gen: 4}}}}}
+		}
+		s.mustApply(t, event.Event{Task: task1, Payload: event.ConditionChanged{}}, Ack{})
+		s.advance(time.Duration(10+i*between) * time.Second)
+		if err := s.MarkRestored(t.Context(), testStart, Action{ID: "1", Command: "restore"}); err != nil {
+			t.Fatal(err)
+		}
+		used[i] = s.Restored().UsedRuns
+		var err error
+		if gens[i], err = s.VMs.FirstGen(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used[0]+between > used[1] || gens[0]+between > gens[1] {
+		t.Errorf("after %d s the numbers of runs begin after %d instead of %d, and generations of VMs at %d instead of %d", between, used[1], used[0], gens[1], gens[0])
+	}
 }
 
 // TestChainedRestorations: an errand that was restored from the backup of a restored errand looks for effects since the first backup, unless
