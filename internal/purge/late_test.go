@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/errand-bot/errand/internal/purge"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/settings"
@@ -53,6 +55,51 @@ func TestPurgeWaitsForComments(t *testing.T) {
 	done, err := w.purge(key, "request-1-0000000")
 	if err = errors.Join(err, <-ended); err != nil || done.Unposted != 0 {
 		t.Errorf("got error %v, and %d comments were dropped", err, done.Unposted)
+	}
+}
+
+// TestPurgeWaitsForArrivals: a webhook that was stored when the purge had found that nothing was under way is first applied, or set aside
+// and deleted: the database would have its text again.
+func TestPurgeWaitsForArrivals(t *testing.T) {
+	t.Parallel()
+	for name, apply := range map[string]func(w *world, key state.TaskKey){
+		"applied": func(w *world, key state.TaskKey) {
+			w.check(w.store.SpendDelivery(w.t.Context(), "late"))
+			w.apply(event.Event{Task: key, ID: "comment:9", By: ada, Payload: event.Commented{
+				Comment: &state.Comment{ID: 9, Body: "LATE", Mention: true}, Orders: []state.Order{{Verb: state.VerbRetry}},
+			}})
+			if err := w.purger.Resume(w.t.Context()); err == nil || !strings.Contains(err.Error(), "read from GitHub") {
+				w.t.Errorf("got error %v, want one about the permission", err)
+			}
+			w.check(w.doJobs(w.t.Context()))
+		},
+		"set aside": func(w *world, _ state.TaskKey) {
+			for range store.MaxDeliveryFailures {
+				_, err := w.store.FailDelivery(w.t.Context(), "late", errors.New("LATE"))
+				w.check(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			key := state.TaskKey{Repo: 7, Issue: 1}
+			w.begin(key, "SECRET")
+			w.end(key)
+			w.between = func() { w.webhook("late", key, "LATE", false) }
+			var incomplete *purge.IncompleteError
+			if _, err := w.purge(key, "request-1-0000000"); !errors.As(err, &incomplete) || !strings.Contains(err.Error(), "a webhook about the issue") {
+				t.Fatalf("got error %v, want one about the webhook", err)
+			}
+			apply(w, key)
+			w.check(w.purger.Resume(t.Context()))
+			if list := append(w.found("LATE"), w.found("SECRET")...); len(list) > 0 {
+				t.Errorf("a text is left in %v", list)
+			}
+			if open, err := w.store.Purging(t.Context()); err != nil || len(open) != 0 {
+				t.Errorf("got open purges %v, error %v", open, err)
+			}
+		})
 	}
 }
 

@@ -242,6 +242,12 @@ func (p *Purger) finish(ctx context.Context, list []purged, done *store.Purged) 
 			return err
 		}
 	}
+	for _, l := range list {
+		dropped, err := p.awaitArrivals(ctx, l.task)
+		if done.Webhooks += dropped; err != nil {
+			return err
+		}
+	}
 	var err error
 	if done.StoreBefore, done.StoreAfter, err = p.cfg.Compact(ctx); err != nil {
 		return err
@@ -277,9 +283,8 @@ func (p *Purger) releaseVMs(ctx context.Context, key state.TaskKey) error {
 	if err != nil {
 		return err
 	}
-	t, err := p.cfg.Store.Task(ctx, key)
-	if err != nil || t != nil && t.Purged.IsZero() {
-		return err // the task has begun again: a VM may be that life's
+	if over, err := p.isOver(ctx, key); !over {
+		return err // a VM may be the next life's
 	}
 	owner := fmt.Sprintf("%d-%d", key.Repo, key.Issue)
 	for _, r := range rows {
@@ -291,6 +296,12 @@ func (p *Purger) releaseVMs(ctx context.Context, key state.TaskKey) error {
 		}
 	}
 	return nil
+}
+
+// isOver reports whether a purged task has not begun again.
+func (p *Purger) isOver(ctx context.Context, key state.TaskKey) (bool, error) {
+	t, err := p.cfg.Store.Task(ctx, key)
+	return err == nil && (t == nil || !t.Purged.IsZero()), err
 }
 
 // findCopies finds the copies of the texts that are not deleted.
@@ -370,15 +381,11 @@ func (p *Purger) busy(ctx context.Context, t *state.Task) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobVet }) {
-		return "the permission of a person who did something on the issue is still being read from GitHub", nil
+	if arriving, err := p.arriving(ctx, t, jobs); arriving != "" || err != nil {
+		return arriving, err
 	}
 	if i := slices.IndexFunc(jobs, func(j state.Job) bool { return j.State == state.JobClaimed }); i >= 0 {
 		return fmt.Sprintf("a step of the task is under way (%s)", jobs[i].Kind), nil
 	}
-	pending, err := p.hasPendingWebhooks(ctx, t)
-	if pending {
-		return "a webhook about the issue is still to be applied", err
-	}
-	return "", err
+	return "", nil
 }

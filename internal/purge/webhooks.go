@@ -6,7 +6,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/errand-bot/errand/internal/clock"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/store"
 )
@@ -68,13 +70,46 @@ func isAbout(t *state.Task, payload []byte) bool {
 	return false
 }
 
-// hasPendingWebhooks reports whether a webhook about the task is stored and will still be applied.
-func (p *Purger) hasPendingWebhooks(ctx context.Context, t *state.Task) (found bool, err error) {
+// arriving returns which text about the task, with these jobs, is stored and still to be applied, or "".
+func (p *Purger) arriving(ctx context.Context, t *state.Task, jobs []state.Job) (what string, err error) {
+	if slices.ContainsFunc(jobs, func(j state.Job) bool { return j.Kind == state.JobVet }) {
+		return "the permission of a person who did something on the issue is still being read from GitHub", nil
+	}
 	err = p.cfg.Store.EachDelivery(ctx, false, func(d store.Delivery) error {
-		found = found || isAbout(t, d.Payload)
+		if isAbout(t, d.Payload) {
+			what = "a webhook about the issue is still to be applied"
+		}
 		return nil
 	})
-	return found, err
+	return what, err
+}
+
+// awaitArrivals waits until the texts are applied that arrived while the task was being replaced, because the database has them until then. It
+// deletes the webhooks that could not be applied, and returns their number.
+func (p *Purger) awaitArrivals(ctx context.Context, t *state.Task) (dropped int, err error) {
+	for waited := time.Duration(0); ; waited += pauseBetween {
+		jobs, err := p.cfg.Store.Jobs(ctx, t.Key)
+		if err != nil {
+			return 0, err
+		}
+		what, err := p.arriving(ctx, t, jobs)
+		if err != nil {
+			return 0, err
+		}
+		if what == "" {
+			break
+		}
+		if waited >= p.cfg.Patience {
+			return 0, errors.New(what)
+		}
+		if err := clock.Sleep(ctx, pauseBetween); err != nil {
+			return 0, err
+		}
+	}
+	if over, err := p.isOver(ctx, t.Key); !over {
+		return 0, err // they may be about the next life
+	}
+	return p.dropWebhooks(ctx, t)
 }
 
 // dropWebhooks deletes the webhooks about a task that could not be applied, and returns their number.
