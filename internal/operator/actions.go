@@ -56,6 +56,7 @@ func actionCommands(w cli.World) []*cobra.Command {
 // task.
 func gives(c *cobra.Command, w cli.World, verb state.Verb, flags func() string) {
 	var path string
+	o := order{notDone: "refused"}
 	c.Long = c.Short + "." + throughErrand
 	c.RunE = func(c *cobra.Command, tasks []string) error {
 		words := ""
@@ -75,12 +76,14 @@ func gives(c *cobra.Command, w cli.World, verb state.Verb, flags func() string) 
 		if err != nil {
 			return err
 		}
-		return each(c.Context(), w, tasks, "refused", func(ctx context.Context, task string) (string, error) {
+		o.do = func(ctx context.Context, task string) (string, error) {
 			a, err := post(ctx, orderTimeout, cfg, pageOf(task, "actions/"+string(verb)), url.Values{"args": {words}})
-			return line(task, a.Text()), err
-		})
+			return o.line(task, a.Text()), err
+		}
+		return o.each(c.Context(), w, tasks)
 	}
 	cli.ConfigFlag(c, &path)
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON, one object per task")
 }
 
 // auditCommand lists what operators did.

@@ -30,6 +30,7 @@ func TestActions(t *testing.T) {
 		"retry":            {args: []string{"retry", "acme/shop#4", "--fresh", "--turns", "60"}, sent: "retry acme/shop/4 [fresh turns=60]"},
 		"budget":           {args: []string{"budget", "acme/shop#4", "+500k", "tokens"}, sent: "budget acme/shop/4 [+500k tokens]"},
 		"a refusal":        {args: []string{"stop", "acme/shop#5", "acme/shop#4"}, code: cli.ExitFailed, sent: "stop acme/shop/5 [], stop acme/shop/4 []", out: "acme/shop#4: done", err: "acme/shop#5: refused: no agent is running\nerrand: 1 of 2 were refused"},
+		"JSON":             {args: []string{"retry", "acme/shop#5", "acme/shop#4", "--json"}, code: cli.ExitFailed, sent: "retry acme/shop/5 [], retry acme/shop/4 []", out: "true,\"result\":\"no agent is running\"}\n{\"subject\":\"acme/shop#4\",\"refused\":false,\"result\":\"done\"}\n", err: "1 of 2"},
 		"no task":          {args: []string{"restart", "acme/shop#6"}, code: cli.ExitFailed, sent: "restart acme/shop/6 []", err: "acme/shop#6: refused: errand has no task"},
 		"another version":  {args: []string{"stop", "acme/shop#7"}, code: cli.ExitFailed, sent: "stop acme/shop/7 []", err: "answered 404"},
 		"not running":      {args: []string{"stop", "acme/shop#4"}, listen: strings.TrimPrefix(gone.URL, "http://"), code: cli.ExitFailed, err: "Start it with `errand serve`"},

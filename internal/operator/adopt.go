@@ -16,6 +16,7 @@ import (
 // adoptCommand starts the tasks of issues that had a trigger before errand watched for it.
 func adoptCommand(w cli.World) *cobra.Command {
 	var path string
+	o := order{notDone: "not started"}
 	c := &cobra.Command{
 		Use:   "adopt OWNER/REPO#N …",
 		Short: "Start the tasks of issues that already had the label or assignee",
@@ -38,12 +39,17 @@ func adoptCommand(w cli.World) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return each(c.Context(), w, args, "not started", func(ctx context.Context, issue string) (string, error) {
+			o.do = func(ctx context.Context, issue string) (string, error) {
 				a, err := post(ctx, orderTimeout, cfg, pageOf(issue, "adopt"), url.Values{})
+				if o.asJSON {
+					return o.line(issue, a.Text()), err
+				}
 				return "started: " + logview.OneLine(a.Text()) + "\n", err
-			})
+			}
+			return o.each(c.Context(), w, args)
 		},
 	}
 	cli.ConfigFlag(c, &path)
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON, one object per issue")
 	return c
 }

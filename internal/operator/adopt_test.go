@@ -41,6 +41,7 @@ func TestAdopt(t *testing.T) {
 	}{
 		"one":             {args: []string{"acme/shop#4"}, out: "started: acme/shop#4, labeled by @ada\n"},
 		"a refusal":       {args: []string{"acme/shop#5", "acme/shop#6", "acme/shop#4"}, code: cli.ExitFailed, out: "started: acme/shop#4", err: "acme/shop#5: not started: acme/shop#5 is closed\nacme/shop#6: not started: try again\nerrand: 2 of 3 were not started"},
+		"JSON":            {args: []string{"acme/shop#4", "--json"}, out: `{"subject":"acme/shop#4","refused":false,"result":"acme/shop#4, labeled by @ada"}`},
 		"own address":     {admin: "admin", listen: "127.0.0.1:1", args: []string{"acme/shop#4"}, out: "started: "},
 		"another version": {args: []string{"acme/shop#9"}, code: cli.ExitFailed, err: "answered 404"},
 		"wrong token":     {token: "another-token-for-tests", args: []string{"acme/shop#4"}, code: cli.ExitFailed, err: "the token is wrong (401)\nadmin.token has to be"},

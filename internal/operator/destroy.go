@@ -17,7 +17,8 @@ import (
 // destroyCommand deletes the VMs of tasks.
 func destroyCommand(w cli.World) *cobra.Command {
 	var path string
-	var yes, force, asJSON bool
+	var yes, force bool
+	o := order{notDone: "refused"}
 	c := &cobra.Command{
 		Use:   "destroy OWNER/REPO#N …",
 		Short: "Delete the VM and the saved work of tasks now; the tasks continue on new VMs",
@@ -35,7 +36,7 @@ func destroyCommand(w cli.World) *cobra.Command {
 			if err := confirmed(c.Context(), w, yes, question); err != nil {
 				return err
 			}
-			return each(c.Context(), w, tasks, "refused", func(ctx context.Context, task string) (string, error) {
+			o.do = func(ctx context.Context, task string) (string, error) {
 				form := url.Values{}
 				if force {
 					form.Set("force", "true")
@@ -44,25 +45,26 @@ func destroyCommand(w cli.World) *cobra.Command {
 				if err != nil {
 					return "", err
 				}
-				return destroyed(task, a.Body, asJSON)
-			})
+				return o.destroyed(task, a.Body)
+			}
+			return o.each(c.Context(), w, tasks)
 		},
 	}
 	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	c.Flags().BoolVar(&force, "force", false, "also while an agent works: stop it")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per task")
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON, one object per task")
 	return c
 }
 
 // destroyed returns errand's answer about a task, or one line of it for people.
-func destroyed(task string, body []byte, asJSON bool) (string, error) {
-	if asJSON {
+func (o order) destroyed(task string, body []byte) (string, error) {
+	if o.asJSON {
 		return string(logview.PlainJSON(body)), nil
 	}
 	var done struct{ Result string }
 	if err := json.Unmarshal(body, &done); err != nil {
 		return "", fmt.Errorf("read errand's answer: %w", err)
 	}
-	return line(task, done.Result), nil
+	return o.line(task, done.Result), nil
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,19 +72,31 @@ func accepted(a selfclient.Answer, err error) (selfclient.Answer, error) {
 	return a, a.Unexpected()
 }
 
-// each carries out an order for each subject, a task, an issue or a repository, in turn, and prints the text that do returns. A refusal is
-// printed as notDone, such as "not purged", and does not affect the others; any other error ends the loop and names the rest.
-func each(ctx context.Context, w cli.World, subjects []string, notDone string, do func(ctx context.Context, subject string) (string, error)) error {
+// An order is what each carries out.
+type order struct {
+	notDone string // how a refusal is printed, such as "not purged"
+	asJSON  bool
+	// do carries out the order for one subject, and returns the text or the JSON to print.
+	do func(ctx context.Context, subject string) (string, error)
+}
+
+// each carries out an order for each subject, a task, an issue or a repository, in turn. A refusal is printed and does not affect the others;
+// any other error ends the loop and names the rest.
+func (o order) each(ctx context.Context, w cli.World, subjects []string) error {
 	ctx, stop := cli.UntilSignal(ctx)
 	defer stop()
 	refused := 0
 	for i, subject := range subjects {
-		text, err := do(ctx, subject)
+		text, err := o.do(ctx, subject)
 		var reason refusal
 		switch {
 		case errors.As(err, &reason):
 			refused++
-			_, err = fmt.Fprintf(w.Err, "%s: %s: %s\n", subject, notDone, logview.OneLine(reason.Error()))
+			if o.asJSON {
+				_, err = io.WriteString(w.Out, outcome{subject, true, reason.Error()}.json())
+				break
+			}
+			_, err = fmt.Fprintf(w.Err, "%s: %s: %s\n", subject, o.notDone, logview.OneLine(reason.Error()))
 		case err == nil:
 			_, err = io.WriteString(w.Out, text)
 		case !errors.Is(err, selfclient.ErrNotRunning):
@@ -97,13 +110,30 @@ func each(ctx context.Context, w cli.World, subjects []string, notDone string, d
 		}
 	}
 	if refused > 0 {
-		return fmt.Errorf("%d of %d were %s", refused, len(subjects), notDone)
+		return fmt.Errorf("%d of %d were %s", refused, len(subjects), o.notDone)
 	}
 	return nil
 }
 
-// line is a line of output about a subject.
-func line(subject, text string) string { return subject + ": " + logview.OneLine(text) + "\n" }
+// line is a line of output about a subject: for people, or an outcome.
+func (o order) line(subject, text string) string {
+	if o.asJSON {
+		return outcome{subject, false, text}.json()
+	}
+	return subject + ": " + logview.OneLine(text) + "\n"
+}
+
+// outcome is what an order did to a subject, for programs, with the names that audit.json has. Fields may be added but never change.
+type outcome struct {
+	Subject string `json:"subject"`
+	Refused bool   `json:"refused"`
+	Result  string `json:"result"` // or the reason
+}
+
+func (o outcome) json() string {
+	data, _ := json.Marshal(o) // it fails for no text
+	return string(logview.PlainJSON(append(data, '\n')))
+}
 
 // confirmed asks a person a question, unless yes is set. The error says that nothing was done.
 func confirmed(ctx context.Context, w cli.World, yes bool, question string) error {

@@ -12,21 +12,28 @@ import (
 	"github.com/errand-bot/errand/internal/selfclient"
 )
 
-// TestEach: a refusal does not affect other subjects; another error ends the loop, and says what was not tried.
+// TestEach: a refusal does not affect other subjects, and is an object for programs; another error ends the loop, and says what was not tried.
 func TestEach(t *testing.T) {
 	t.Parallel()
-	var out, errs bytes.Buffer
-	err := each(t.Context(), cli.World{Out: &out, Err: &errs}, []string{"a", "b", "c", "d", "e"}, "refused", func(_ context.Context, subject string) (string, error) {
-		switch subject {
-		case "b":
-			return "", refusal("it is\nclosed")
-		case "c":
-			return "", errors.New("broken")
+	for asJSON, want := range map[bool]struct{ out, errs string }{
+		false: {"a: done\n", "b: refused: it is closed\n"},
+		true:  {out: `{"subject":"a","refused":false,"result":"done"}` + "\n" + `{"subject":"b","refused":true,"result":"it is\nclosed\u009b"}` + "\n"},
+	} {
+		var out, errs bytes.Buffer
+		o := order{notDone: "refused", asJSON: asJSON}
+		o.do = func(_ context.Context, subject string) (string, error) {
+			switch subject {
+			case "b":
+				return "", refusal("it is\nclosed\u009b")
+			case "c":
+				return "", errors.New("broken")
+			}
+			return o.line(subject, "done"), nil
 		}
-		return line(subject, "done"), nil
-	})
-	if err == nil || err.Error() != "c: broken\nNot tried: d, e" || out.String() != "a: done\n" || errs.String() != "b: refused: it is closed\n" {
-		t.Errorf("got %v, output %q, errors %q", err, &out, &errs)
+		err := o.each(t.Context(), cli.World{Out: &out, Err: &errs}, []string{"a", "b", "c", "d", "e"})
+		if err == nil || err.Error() != "c: broken\nNot tried: d, e" || out.String() != want.out || errs.String() != want.errs {
+			t.Errorf("got %v, output %q, errors %q", err, &out, &errs)
+		}
 	}
 }
 

@@ -51,6 +51,7 @@ func pauseCommands(w cli.World) []*cobra.Command {
 // ordersPause completes the command that sends an order for repositories, or for everything.
 func ordersPause(c *cobra.Command, w cli.World, form func() url.Values) {
 	var path string
+	o := order{notDone: "refused"}
 	c.RunE = func(c *cobra.Command, repos []string) error {
 		for _, r := range repos {
 			if !cli.RepoName.MatchString(r) {
@@ -64,26 +65,28 @@ func ordersPause(c *cobra.Command, w cli.World, form func() url.Values) {
 		if err != nil {
 			return err
 		}
-		return orderPause(c.Context(), w, cfg, "/"+c.Name(), repos, form())
+		return o.pause(c.Context(), w, cfg, "/"+c.Name(), repos, form())
 	}
 	cli.ConfigFlag(c, &path)
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON, one object per repository")
 }
 
 // everything is the subject of an order that names no repository.
 const everything = "errand"
 
-// orderPause sends an order for each repository, or for everything, and prints the results.
-func orderPause(ctx context.Context, w cli.World, cfg config.Config, path string, repos []string, form url.Values) error {
+// pause sends an order for each repository, or for everything, and prints the results.
+func (o order) pause(ctx context.Context, w cli.World, cfg config.Config, path string, repos []string, form url.Values) error {
 	if len(repos) == 0 {
 		repos = []string{everything}
 	}
-	return each(ctx, w, repos, "refused", func(ctx context.Context, repo string) (string, error) {
+	o.do = func(ctx context.Context, repo string) (string, error) {
 		if form.Set("repo", repo); repo == everything {
 			form.Set("repo", "")
 		}
 		a, err := post(ctx, orderTimeout, cfg, path, form)
-		return line(repo, a.Text()), err
-	})
+		return o.line(repo, a.Text()), err
+	}
+	return o.each(ctx, w, repos)
 }
 
 // drain is the command drain.
@@ -129,7 +132,7 @@ func drainCommand(w cli.World) *cobra.Command {
 const stillPaused = "errand stays paused: no new run starts until `errand resume`."
 
 func (d drain) run(ctx context.Context, w cli.World, cfg config.Config) error {
-	if err := orderPause(ctx, w, cfg, "/pause", nil, url.Values{"reason": {d.reason}}); err != nil {
+	if err := (order{notDone: "refused"}).pause(ctx, w, cfg, "/pause", nil, url.Values{"reason": {d.reason}}); err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, d.timeout)

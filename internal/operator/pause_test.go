@@ -88,6 +88,7 @@ func TestPauseCommands(t *testing.T) {
 		"pause":            {args: []string{"pause", "--reason", "new disk"}, orders: "/pause  new disk", out: "errand: paused; no agent is working\n"},
 		"repositories":     {args: []string{"pause", "acme/shop", "acme/zoo"}, orders: "/pause acme/shop, /pause acme/zoo", out: "acme/shop: paused; no agent is working\nacme/zoo: paused"},
 		"one is refused":   {args: []string{"pause", "acme/typo", "acme/zoo"}, code: cli.ExitFailed, orders: "/pause acme/typo, /pause acme/zoo", out: "acme/zoo: paused", err: "acme/typo: refused: errand has no access to acme/typo"},
+		"JSON":             {args: []string{"pause", "--json"}, orders: "/pause", out: `{"subject":"errand","refused":false,"result":"paused; no agent is working"}`},
 		"another version":  {args: []string{"pause", "acme/older"}, code: cli.ExitFailed, orders: "/pause acme/older", err: "answered 404"},
 		"resume":           {args: []string{"resume"}, orders: "/resume"},
 		"resume all":       {args: []string{"resume", "--all"}, orders: "/resume   true"},

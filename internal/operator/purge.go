@@ -27,7 +27,8 @@ const purgeTimeout = 5*time.Minute + 10*time.Second
 // purgeCommand deletes the texts of ended tasks.
 func purgeCommand(w cli.World) *cobra.Command {
 	var path string
-	var yes, asJSON bool
+	var yes bool
+	o := order{notDone: "not purged"}
 	c := &cobra.Command{
 		Use:   "purge OWNER/REPO#N …",
 		Short: "Delete the texts of ended tasks for good: plans, prompts, transcripts, archives",
@@ -46,18 +47,19 @@ func purgeCommand(w cli.World) *cobra.Command {
 			if err := confirmed(c.Context(), w, yes, question); err != nil {
 				return err
 			}
-			return each(c.Context(), w, tasks, "not purged", func(ctx context.Context, task string) (string, error) {
+			o.do = func(ctx context.Context, task string) (string, error) {
 				body, err := purge(ctx, cfg, task)
-				if err != nil || asJSON {
+				if err != nil || o.asJSON {
 					return string(logview.PlainJSON(body)), err
 				}
 				return purged(task, body, cfg.Backup)
-			})
+			}
+			return o.each(c.Context(), w, tasks)
 		},
 	}
 	cli.ConfigFlag(c, &path)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, one object per task")
+	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON, one object per task")
 	return c
 }
 

@@ -123,7 +123,8 @@ type ranIssue struct {
 // run handles the issues in turn. A refusal does not affect the others.
 func (o *runOrder) run(ctx context.Context, w cli.World, cfg config.Config) error {
 	asker, results, texts := cli.NewAsker(w), []ranIssue{}, o.texts
-	err := each(ctx, w, o.issues, "not started", func(ctx context.Context, issue string) (string, error) {
+	each := order{notDone: "not started"}
+	each.do = func(ctx context.Context, issue string) (string, error) {
 		r := ranIssue{Issue: issue}
 		var err error
 		switch {
@@ -145,8 +146,9 @@ func (o *runOrder) run(ctx context.Context, w cli.World, cfg config.Config) erro
 		if o.asJSON {
 			return "", err
 		}
-		return line(issue, r.Result), err
-	})
+		return each.line(issue, r.Result), err
+	}
+	err := each.each(ctx, w, o.issues)
 	if !o.asJSON {
 		return err
 	}
