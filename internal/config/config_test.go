@@ -252,6 +252,12 @@ func TestLoad(t *testing.T) {
 	if _, err := config.Load(file, env(t)); err == nil || !strings.Contains(err.Error(), "larger than 256 KiB") {
 		t.Errorf("a large file: %v", err)
 	}
+	if err := os.Chmod(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(file, env(t)); os.Geteuid() != 0 && (!errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "Run this as the user that runs errand")) {
+		t.Errorf("a file of another user: %v", err)
+	}
 }
 
 func write(t *testing.T, path, text string) {

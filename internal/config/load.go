@@ -27,6 +27,9 @@ func load(path string, env func(string) (string, bool)) (Config, *document, erro
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, nil, fmt.Errorf("open the configuration: %w (`errand setup` writes one; -c names another file)", err)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return Config{}, nil, fmt.Errorf("open the configuration: %w\nRun this as the user that runs errand: `sudo -u errand errand …`", err)
+	}
 	if err != nil {
 		return Config{}, nil, fmt.Errorf("open the configuration: %w", err)
 	}

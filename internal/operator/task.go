@@ -175,14 +175,16 @@ func (r *taskReport) writeFacts(t *cli.Table) {
 	if c.End != nil {
 		fact("ended", strings.TrimSpace(c.End.Reason+" "+c.End.Hint))
 	}
-	by := strings.TrimPrefix(r.Started.By+", "+r.Started.Via, ", ") // nobody is named once the task is purged
+	by := " by " + r.Started.By + ", " + r.Started.Via
 	switch {
 	case r.Started.Operator && r.Started.By == "":
-		by = "the operator"
+		by = " by the operator"
 	case r.Started.Operator:
-		by = "the operator; first by " + r.Started.By
+		by = " by the operator; first by " + r.Started.By
+	case r.Started.By == "": // nobody is named once the task is purged
+		by = ", " + r.Started.Via
 	}
-	fact("started", fmt.Sprintf("%s UTC by %s", cli.Minute(r.Started.At), by))
+	fact("started", cli.Minute(r.Started.At)+" UTC"+by)
 	fact("cost", fmt.Sprintf("%s%s; %s tokens in, %s out; agents worked for %s", c.Money.Words, ofCap(c.Money.Cap),
 		words.Count(c.Money.InputTokens), words.Count(c.Money.OutputTokens), words.Span(time.Duration(c.Money.AgentSeconds*float64(time.Second)))))
 	fact("VMs paid for", r.VMCost)

@@ -50,7 +50,7 @@ func TestTasks(t *testing.T) {
 			"2026-11-21 11:59  token from 127.0.0.1:5  stop     refused: no agent is running\n", "2026-11-21 11:43  getting ready ",
 		}},
 		"task, JSON":        {args: []string{"task", "acme/shop#1", "--json"}, out: []string{`"plans": [`, `"by": "ada",`}},
-		"hostile":           {args: []string{"task", "acme/shop#2"}, out: []string{"acme/shop#2: A[2J2J and so on\n", "long long long …\n", "… and 20 older; --json has them\n", "question  [2J2J and so on2J\n"}, absent: []string{"\x1b", "\u009b", "\u202e", strings.Repeat("long ", 30)}},
+		"hostile":           {args: []string{"task", "acme/shop#2"}, out: []string{"acme/shop#2: A[2J2J and so on\n", "long long long …\n", "… and 20 older; --json has them\n", "\nstarted   2026-11-21 11:43 UTC, assigned\n", "question  [2J2J and so on2J\n"}, absent: []string{"\x1b", "\u009b", "\u202e", strings.Repeat("long ", 30)}},
 		"hostile, JSON":     {args: []string{"task", "acme/shop#2", "--json"}, out: []string{`\u009b2J\u202e"`}, absent: []string{"\x1b", "\u009b", "\u202e"}},
 		"an older errand":   {args: []string{"task", "acme/shop#3"}, code: cli.ExitFailed, err: "answered 404 Not Found"},
 		"no such task":      {args: []string{"task", "acme/shop#4"}, code: cli.ExitFailed, err: "errand has no task for this issue. The repository may have been renamed, or the issue was never assigned.\n`errand tasks --all` lists the tasks"},

@@ -70,7 +70,7 @@ func GoldenServer(t *testing.T) string {
 func hostileTask() string {
 	evil := `\u001b[2J\u009b2J\u202e\nand\tso on`
 	return `{"at": "2026-11-21T12:00:00Z", "task": {"repo": "acme/shop", "issue": 2, "title": "A` + evil + `", "phase": "implementing", "next": "` + evil + `",
-"money": {"words": "$0.00"}, "waiting": {"kind": "vm", "detail": "` + evil + `"}}, "question": "` + evil + "\u009b2J\u202e" + `",
+"money": {"words": "$0.00"}, "waiting": {"kind": "vm", "detail": "` + evil + `"}}, "started": {"at": "2026-11-21T11:43:00Z", "via": "assigned"}, "question": "` + evil + "\u009b2J\u202e" + `",
 "runs": [{"seq": 1, "kind": "plan", "model": "` + evil + `", "message": "` + strings.Repeat("long ", 50000) + `"}],
 "actions": [` + strings.TrimSuffix(strings.Repeat(`{"by": "token", "command": "stop", "result": "`+evil+`"},`, 30), ",") + `]}`
 }
