@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
@@ -157,6 +159,8 @@ func TestRotateRefuses(t *testing.T) {
 			"contains 3 lines: write at most 2"},
 		"a short second one": {func(c *clinic) { c.write("hook", "hook-secret-for-tests\nshort\n", 0o600) }, []string{"webhook-secret"}, cli.ExitFailed,
 			"fewer than 16 characters"},
+		"two at once": {func(c *clinic) { c.lock() }, []string{"webhook-secret", "--wait", "1ms"}, cli.ExitFailed,
+			"another process is replacing the webhook secret"},
 		"no data folder": {func(c *clinic) { c.write("plain", "", 0o600); c.config["data"] = c.path("plain/data") }, []string{"tether-key"}, cli.ExitFailed,
 			"not a directory"},
 	} {
@@ -179,6 +183,18 @@ func TestRotateRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lock does what a rotation does that is under way: it locks the folder of the secret.
+func (c *clinic) lock() {
+	f, err := os.Open(c.dir)
+	if err == nil {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = f.Close() })
 }
 
 // TestRotationContinues: a rotation that failed at GitHub leaves both secrets in the file, and the next one continues with them.

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/durable"
@@ -65,6 +66,11 @@ func (w Webhook) Run(ctx context.Context) error {
 		return fmt.Errorf("find the file of the webhook secret: %w", err)
 	}
 	w.File = path
+	unlock, err := w.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	lines, err := w.read()
 	if err != nil {
 		return err
@@ -100,6 +106,25 @@ func (w Webhook) Run(ctx context.Context) error {
 }
 
 func (w Webhook) say(format string, args ...any) { _, _ = fmt.Fprintf(w.Out, format, args...) }
+
+// lock keeps other rotations from running: one that has read the file before would write an older secret into it. The lock is on the folder,
+// because the file is replaced.
+func (w Webhook) lock() (unlock func(), err error) {
+	f, err := os.Open(filepath.Dir(w.File))
+	if err != nil {
+		return nil, fmt.Errorf("lock the webhook secret: %w", err)
+	}
+	unlock = func() { _ = f.Close() } // nothing was written
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		unlock()
+		return nil, fmt.Errorf("another process is replacing the webhook secret in %s: wait until it has ended, or interrupt it", w.File)
+	case err != nil:
+		unlock()
+		return nil, fmt.Errorf("lock the webhook secret: %w", err)
+	}
+	return unlock, nil
+}
 
 // read returns the secrets in the file.
 func (w Webhook) read() ([]string, error) {
