@@ -228,6 +228,15 @@ func (p *pages) readActions(ctx context.Context, v *taskView, viewer login.Viewe
 		v.Offered = append(v.Offered, purgeAction())
 	}
 	var err error
+	if v.Pausable = viewer.Operator() && p.cfg.Pauses != nil && !v.Task.Ended(); v.Pausable {
+		list, err := p.cfg.Pauses.List(ctx)
+		if err != nil {
+			return fmt.Errorf("read the pauses: %w", err)
+		}
+		if i := slices.IndexFunc(list, func(one state.Pause) bool { return one.Repo == v.Task.Key.Repo }); i >= 0 {
+			v.Paused = &list[i]
+		}
+	}
 	v.Actions, err = p.actions(ctx, viewer, maxActions, func(a store.Action) bool { return a.Task == v.Task.Key })
 	return err
 }
@@ -315,9 +324,13 @@ type Work struct {
 // repoName matches OWNER/REPO.
 var repoName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$`)
 
-// pauseForm shows the form that pauses.
+// pauseForm shows the form that pauses, perhaps with the name of a repository.
 func (p *pages) pauseForm(w http.ResponseWriter, r *http.Request) {
-	p.show(w, r, http.StatusOK, "pause", page{Title: "Pause"})
+	repo := r.URL.Query().Get("repo")
+	if !repoName.MatchString(repo) {
+		repo = ""
+	}
+	p.show(w, r, http.StatusOK, "pause", page{Title: "Pause", Data: repo})
 }
 
 // setPause pauses or resumes a repository, or everything if the form names none. Its answers are those of act.

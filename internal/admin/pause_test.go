@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/admin"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -155,4 +156,40 @@ func TestBoardShowsPauses(t *testing.T) {
 	want(t, w.page("/metrics"), `errand_paused{scope="all"} 0`)
 	post("/resume", "repo=acme%2Fshop")
 	want(t, w.page("/metrics"), `errand_paused{scope="repository"} 0`)
+}
+
+// TestTaskPausesItsRepository: the page of an open task offers operators to pause its repository, or to resume it, and nobody else.
+func TestTaskPausesItsRepository(t *testing.T) {
+	t.Parallel()
+	p := newPeopled(t, nil)
+	p.trigger(1, "A task")
+	const page = "/tasks/acme/shop/1"
+	pause := `action="/pause"><input type="hidden" name="repo" value="acme/shop">`
+	resume := `name="repo" value="acme/shop"><button title="Ends the pause`
+	offers := func(person string) (offersPause, offersResume bool) {
+		_, body := p.as(person).page(page)
+		return strings.Contains(body, pause), strings.Contains(body, resume)
+	}
+	b := p.as("olga")
+	if yes, no := offers("olga"); !yes || no {
+		t.Errorf("the page offers to pause: %v, to resume: %v", yes, no)
+	}
+	for query, want := range map[string]bool{"acme%2Fshop": true, "%22%3E%3Cscript%3E": false} {
+		if _, form := b.page("/pause?repo=" + query); strings.Contains(form, `name="repo" value="acme/shop"`) != want || strings.Contains(form, "<script>") {
+			t.Errorf("%s: got the form %s", query, form)
+		}
+	}
+	if _, err := p.store.Pauses.Set(t.Context(), state.Pause{Repo: 7, Name: "acme/shop", By: "token"}, store.Action{ID: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if no, yes := offers("olga"); no || !yes {
+		t.Errorf("paused: the page offers to pause: %v, to resume: %v", no, yes)
+	}
+	if pauses, resumes := offers("wes"); pauses || resumes {
+		t.Error("a person with write access may pause or resume")
+	}
+	p.apply(1, event.Event{By: state.Person{ID: 1, Login: "ada"}, Permission: state.PermissionWrite, Payload: event.IssueClosed{}})
+	if pauses, resumes := offers("olga"); pauses || resumes {
+		t.Error("the page of an ended task offers to pause or to resume")
+	}
 }

@@ -38,6 +38,9 @@ type taskView struct {
 	Offered  []action
 	ActionID string
 	Actions  []store.Action // newest first
+	// Pausable states that the page offers to pause the repository or, if Paused is its pause, to resume it.
+	Pausable bool
+	Paused   *state.Pause
 }
 
 // liveLog is the end of the active run's log.
