@@ -153,6 +153,9 @@ func restoreCommand(w cli.World) *cobra.Command {
 	return c
 }
 
+// alsoTheSocket follows advice to stop errand.
+const alsoTheSocket = ". If systemd opens its port, stop the socket, too, since the next webhook would start errand again: `systemctl stop errand.socket errand.service`"
+
 func restore(ctx context.Context, w cli.World, cfg config.Config, file string, force bool) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -165,7 +168,7 @@ func restore(ctx context.Context, w cli.World, cfg config.Config, file string, f
 	case errors.As(err, &refused):
 		return fmt.Errorf("%s is not restored, because\n- %s\nWith --force it is restored nevertheless", file, strings.Join(refused.Reasons, "\n- "))
 	case errors.Is(err, server.ErrServing):
-		return fmt.Errorf("%w\nStop it first", err)
+		return fmt.Errorf("%w\nStop it first%s", err, alsoTheSocket)
 	case err != nil:
 		return err
 	}

@@ -33,7 +33,7 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	c.wants(cli.ExitFailed, "exists already", "backup", "-o", first)
 	c.wants(cli.ExitOK, "backup   sent to the operator", "audit")
-	c.wants(cli.ExitFailed, "Stop it first", "restore", first, "--force")
+	c.wants(cli.ExitFailed, "Stop it first. If systemd opens its port, stop the socket", "restore", first, "--force")
 	listen := c.config["listen"]
 	c.config["listen"] = "127.0.0.1:1"
 	c.wants(cli.ExitFailed, "Use the configuration of the running errand", "backup", "-o", second)

@@ -44,7 +44,7 @@ func reapCommand(w cli.World) *cobra.Command {
 func (f *reapFlags) run(ctx context.Context, w cli.World) (err error) {
 	tools, err := openTools(ctx, w, f.path)
 	if errors.Is(err, server.ErrServing) {
-		return fmt.Errorf("%w\nIt reaps automatically, and its page /vms lists the resources that it does not manage. Stop it to reap manually", err)
+		return fmt.Errorf("%w\nIt reaps automatically, and its page /vms lists the resources that it does not manage. Stop it to reap manually%s", err, alsoTheSocket)
 	}
 	if err != nil {
 		return err
