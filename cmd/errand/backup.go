@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -57,6 +58,9 @@ func backupCommand(w cli.World) *cobra.Command {
 }
 
 func makeBackup(ctx context.Context, w cli.World, cfg config.Config, file string) error {
+	if inside, err := backup.IsInside(cfg.Data, filepath.Dir(file)); err == nil && inside { // otherwise the archive's creation says why
+		return fmt.Errorf("%s would be inside the data folder, and the next backup would contain it: name another folder with -o", file)
+	}
 	got, err := backup.Save(ctx, file, func(ctx context.Context, to io.Writer) error {
 		err := receiveBackup(ctx, cfg, to)
 		if !errors.Is(err, selfclient.ErrNotRunning) {

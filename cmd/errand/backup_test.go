@@ -32,6 +32,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("got %v, %v", info, err)
 	}
 	c.wants(cli.ExitFailed, "exists already", "backup", "-o", first)
+	c.wants(cli.ExitFailed, "would be inside the data folder", "backup", "-o", c.path("data/x.tar.zst"))
 	c.wants(cli.ExitOK, "backup   sent to the operator", "audit")
 	c.wants(cli.ExitFailed, "Stop it first. If systemd opens its port, stop the socket", "restore", first, "--force")
 	listen := c.config["listen"]

@@ -89,21 +89,26 @@ func (s *Schedule) Check(user int) error {
 	if err := unix.Access(s.Folder, unix.W_OK); err != nil && os.Geteuid() == user {
 		return fmt.Errorf("errand cannot write into %s: %w; mount its file system writable, or list it in ReadWritePaths of the systemd unit", s.Folder, err)
 	}
-	folder, err := filepath.EvalSymlinks(s.Folder)
-	if err != nil {
-		return fmt.Errorf("look at the folder for backups: %w", err)
+	inside, err := IsInside(s.Data, s.Folder)
+	if err == nil && inside {
+		err = fmt.Errorf("%s is inside the data folder: if that is lost, so are the backups; name another folder (%w)", s.Folder, ErrInside)
 	}
-	data, err := filepath.Abs(s.Data)
-	if err == nil {
-		data, err = filepath.EvalSymlinks(data)
+	return err
+}
+
+// IsInside reports whether a folder is the data folder or below it.
+func IsInside(data, folder string) (bool, error) {
+	var err error
+	for _, path := range []*string{&folder, &data} {
+		if *path, err = filepath.Abs(*path); err == nil {
+			*path, err = filepath.EvalSymlinks(*path)
+		}
+		if err != nil {
+			return false, fmt.Errorf("look whether the folder for backups is in the data folder: %w", err)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("look at the data folder: %w", err)
-	}
-	if inside, err := filepath.Rel(data, folder); err == nil && inside != ".." && !strings.HasPrefix(inside, "../") {
-		return fmt.Errorf("%s is inside the data folder: if that is lost, so are the backups; name another folder (%w)", s.Folder, ErrInside)
-	}
-	return nil
+	way, err := filepath.Rel(data, folder)
+	return err == nil && way != ".." && !strings.HasPrefix(way, "../"), nil
 }
 
 // Owner returns the owner of the data folder, or this process's user if there is none. That is errand's user if another one looks, such as root.
