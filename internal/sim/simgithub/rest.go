@@ -89,7 +89,7 @@ func (s *Sim) routes() (http.Handler, error) {
 func restTable() []route {
 	var all []route
 	for _, part := range [][]route{
-		appRoutes(), userRoutes(), repoRoutes(), contentRoutes(), gitRoutes(), commitRoutes(), checkRoutes(), issueRoutes(),
+		appRoutes(), userRoutes(), teamRoutes(), repoRoutes(), contentRoutes(), gitRoutes(), commitRoutes(), checkRoutes(), issueRoutes(),
 		commentRoutes(), reactionRoutes(), labelRoutes(), relationRoutes(), pullRoutes(), reviewRoutes(),
 	} {
 		all = append(all, part...)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
@@ -24,7 +25,7 @@ func appRoutes() []route {
 		{"POST", "/app/hook/deliveries/{id}/attempts", onlyApp(redeliver)},
 		{"GET", "/repos/{owner}/{repo}/installation", onlyApp(repoInstallation)},
 		{"GET", "/users/{login}/installation", onlyApp(accountInstallation)},
-		{"GET", "/orgs/{login}/installation", onlyApp(accountInstallation)},
+		{"GET", "/orgs/{login}/installation", onlyApp(organizationInstallation)},
 		{"GET", "/installation/repositories", installationRepos},
 		{"DELETE", "/installation/token", revokeToken},
 	}
@@ -82,11 +83,18 @@ func repoInstallation(c *call) (any, error) {
 
 func accountInstallation(c *call) (any, error) {
 	for _, in := range c.s.installs {
-		if in.Account == c.vars["login"] {
+		if strings.EqualFold(in.Account, c.vars["login"]) {
 			return c.s.json.installation(in), nil
 		}
 	}
 	return nil, errNotFound()
+}
+
+func organizationInstallation(c *call) (any, error) {
+	if u := c.s.account(c.vars["login"]); u == nil || u.Type != TypeOrg {
+		return nil, errNotFound()
+	}
+	return accountInstallation(c)
 }
 
 func createToken(c *call) (any, error) {

@@ -70,6 +70,7 @@ type Sim struct {
 	repos      map[string]*Repo // by full name, lower case
 	moved      map[string]int64 // old full names of renamed repositories
 	installs   []*Installation
+	teams      []*team
 	tokens     map[string]*token
 	nodes      map[string]any // by node id
 	verified   map[string]bool
