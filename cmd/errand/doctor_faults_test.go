@@ -40,7 +40,7 @@ type problem struct {
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	bin := build(t)
-	for _, fault := range slices.Concat(configFaults(), githubFaults(), webhookFaults(), hostFaults(), vmFaults(), pairsOfFaults()) {
+	for _, fault := range slices.Concat(configFaults(), githubFaults(), teamFaults(), webhookFaults(), hostFaults(), vmFaults(), pairsOfFaults()) {
 		t.Run(strings.ReplaceAll(fault.name, " ", "_"), func(t *testing.T) {
 			t.Parallel()
 			c := newClinic(t, bin)

@@ -26,7 +26,7 @@ type instruction struct {
 // instructions are all that a person of these tests understands, in the order in which they are carried out: files first, then commands and clicks,
 // then errand's start, and last what only works with a running errand.
 func instructions() []instruction {
-	return slices.Concat(fileInstructions(), worldInstructions(), []instruction{
+	return slices.Concat(fileInstructions(), worldInstructions(), teamInstructions(), []instruction{
 		{"(?i)`systemctl (?:re)?start errand`", func(c *clinic, _ []string) { c.restart() }},
 		{"restart errand[,.]", func(c *clinic, _ []string) {
 			if c.proxied.Load() != nil {

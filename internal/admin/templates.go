@@ -33,6 +33,7 @@ type page struct {
 	Operator bool
 	Person   string
 	SignIn   bool
+	Doubt    string // see login.Viewer.Doubt
 	Form     string // the form token, see login.FormToken
 	Style    template.CSS
 	Script   template.JS // the page's script; empty for none
@@ -67,6 +68,7 @@ func (p *pages) show(w http.ResponseWriter, r *http.Request, status int, name st
 	viewer := login.ViewerOf(r)
 	person, _ := viewer.Person()
 	pg.Operator, pg.Person, pg.SignIn = viewer.Operator(), person.Login, p.cfg.GitHub != nil
+	pg.Doubt = viewer.Doubt()
 	pg.Style = Style()
 	if script := scriptOf(name); script != "" {
 		text, _ := files.ReadFile("pages/" + script)

@@ -120,6 +120,7 @@ type Admin struct {
 	SignIn bool `yaml:"sign_in"`
 	// Operators are the GitHub accounts that see and do everything after they signed in: [LOGIN] or [LOGIN:ID]. The account that
 	// first signs in with a login is remembered by its ID; the ID, from https://api.github.com/users/LOGIN, says at once which one it is.
+	// ORG/TEAM is every member of a team of an organization; the App needs the permission members: read there.
 	Operators []string `yaml:"operators"`
 }
 

@@ -107,7 +107,11 @@ func notYAML(err error) error {
 	if !errors.As(err, &at) {
 		return &Invalid{Problems: []Problem{{Text: cut(err.Error())}}}
 	}
-	return &Invalid{Problems: []Problem{{Line: line(at.GetToken()), Text: cut(at.GetMessage())}}}
+	text := cut(at.GetMessage())
+	if strings.HasSuffix(text, "is a reserved character") { // such as the @ of a team
+		text += ": put the value in quotes"
+	}
+	return &Invalid{Problems: []Problem{{Line: line(at.GetToken()), Text: text}}}
 }
 
 // line returns the line of a token, or 0 if it has none.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 var (
 	operator   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,98}(:[1-9][0-9]{0,17})?$`)
+	team       = regexp.MustCompile(`^@?([A-Za-z0-9][A-Za-z0-9-]{0,98})(?::([1-9][0-9]{0,17}))?/([A-Za-z0-9_-]{1,100})$`)
 	deployment = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 	headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 	modelName  = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
@@ -74,16 +76,65 @@ func (c Config) problems() report {
 	return r
 }
 
+// maxTeams is the maximum number of teams of operators: GitHub is asked about each of them, one after the other.
+const maxTeams = 10
+
+// Team is a team of an organization on GitHub.
+type Team struct {
+	Organization string
+	// OrganizationID is 0 if the configuration does not name it.
+	OrganizationID int64
+	Slug           string
+}
+
+// String returns the team as in a mention, without the @.
+func (t Team) String() string { return t.Organization + "/" + t.Slug }
+
+// teamOf reads a team: ORG/TEAM or ORG:ID/TEAM, with or without an @.
+func teamOf(text string) (Team, bool) {
+	m := team.FindStringSubmatch(text)
+	if m == nil {
+		return Team{}, false
+	}
+	id, _ := strconv.ParseInt(m[2], 10, 64) // 0 without one
+	return Team{Organization: m[1], OrganizationID: id, Slug: m[3]}, true
+}
+
+// Teams returns the operators that are teams.
+func (a Admin) Teams() (list []Team) {
+	for _, o := range a.Operators {
+		if t, ok := teamOf(o); ok {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Accounts returns the operators that are accounts: LOGIN or LOGIN:ID.
+func (a Admin) Accounts() []string {
+	return slices.DeleteFunc(slices.Clone(a.Operators), func(o string) bool { _, ok := teamOf(o); return ok })
+}
+
 // signInProblems checks that people can sign in with GitHub, if they may.
 func (c Config) signInProblems(r *report) {
 	listed := map[string]bool{}
 	for i, o := range c.Admin.Operators {
 		key := fmt.Sprintf("admin.operators[%d]", i)
-		r.unless(operator.MatchString(o), key, "%q: write a login on GitHub, or LOGIN:ID", cut(o))
-		login, _, _ := strings.Cut(strings.ToLower(o), ":")
-		r.unless(!listed[login], key, "%q: this login is listed twice; keep one entry", cut(o))
-		listed[login] = true
+		what, name := "login", o
+		if t, ok := teamOf(o); ok {
+			what, name = "team", t.String()
+		} else if strings.ContainsAny(o, "/@") {
+			r.unless(false, key, "%q: write a team as ORG/TEAM, with the names in its page's address, …/orgs/ORG/teams/TEAM, and a login without @", cut(o))
+			continue
+		} else {
+			r.unless(operator.MatchString(o), key, "%q: write a login on GitHub, LOGIN:ID, or a team as ORG/TEAM", cut(o))
+			name, _, _ = strings.Cut(o, ":")
+		}
+		name = strings.ToLower(name)
+		r.unless(!listed[name], key, "%q: this %s is listed twice; keep one entry", cut(o), what)
+		listed[name] = true
 	}
+	r.unless(len(c.Admin.Teams()) <= maxTeams, "admin.operators", "write at most %d teams; the members of child teams are members of their parent", maxTeams)
 	r.unless(c.Admin.SignIn || len(c.Admin.Operators) == 0, "admin.operators", "they cannot sign in without admin.sign_in: true")
 	if !c.Admin.SignIn {
 		return

@@ -28,6 +28,7 @@ type GitHub interface {
 	RateLeft(ctx context.Context, installation int64) (forge.Rate, error)
 	LatestRelease(ctx context.Context, owner, name string) (string, error)
 	CanBeAssigned(ctx context.Context, r forge.Repo, login string) (bool, error)
+	TeamExists(ctx context.Context, installation int64, organization, team string) (bool, error)
 }
 
 // GitHubConfig is the part of the configuration that concerns GitHub.
@@ -265,6 +266,7 @@ func (c *githubCheck) installations(ctx context.Context) {
 			c.grants("github.installations", "the installation on "+in.Account.Login, in)
 		}
 	}
+	c.teams(ctx, list)
 	if rest := len(list) - suspended - examined; rest > 0 {
 		c.add(Finding{Check: "github.installations", Status: Skipped, Found: fmt.Sprintf("Only the permissions of %s were checked, not rate limits and repositories.", words.Many(rest, "further installation"))})
 	}

@@ -54,6 +54,14 @@ func (h *hub) CanBeAssigned(context.Context, forge.Repo, string) (bool, error) {
 	return true, nil
 }
 
+func (h *hub) TeamExists(_ context.Context, _ int64, _, team string) (bool, error) {
+	h.calls++
+	if team == "broken" {
+		return false, &forge.Error{Op: "read a team", Reason: "GitHub failed with an internal error (502).", Err: errors.New("502")}
+	}
+	return team == "ops", nil
+}
+
 func (h *hub) check(now time.Time) doctor.Check {
 	return doctor.GitHubCheck(h, doctor.GitHubConfig{
 		API: "https://api.github.com/", AppID: 7, PublicURL: "https://errand.example.org", Assignee: "worker", Version: "devel", Now: func() time.Time { return now },

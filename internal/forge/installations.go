@@ -25,11 +25,11 @@ type Installation struct {
 	URL         string            // its settings page, where an owner grants permissions
 }
 
-// MissingPermissions returns the permissions that the installation does not grant at the required level.
-func (i Installation) MissingPermissions() []MissingPermission {
+// MissingPermissions returns the permissions that the installation does not grant at the required level: those of AppPermissions, and more.
+func (i Installation) MissingPermissions(more ...AppPermission) []MissingPermission {
 	levels := []string{"", "read", "write", "admin"}
 	var list []MissingPermission
-	for _, n := range AppPermissions() {
+	for _, n := range append(AppPermissions(), more...) {
 		granted := i.Permissions[n.Permission]
 		if slices.Index(levels, granted) >= slices.Index(levels, n.Level) {
 			continue
@@ -70,6 +70,12 @@ func AppPermissions() []AppPermission {
 		{"statuses", "read", false, "seeing which commit statuses failed"},
 		{"actions", "read", false, "receiving events of workflow runs"},
 	}
+}
+
+// TeamPermission returns the permission that the App needs in an organization if admin.operators lists one of its teams. No App requests it
+// from the start.
+func TeamPermission() AppPermission {
+	return AppPermission{"members", "read", false, "asking who is a member of a team in admin.operators"}
 }
 
 // Events returns the webhook events to which the App subscribes: its manifest and app.yml are made from this list.

@@ -40,6 +40,13 @@ func TestPermissionsAndEventsMatchManifest(t *testing.T) {
 			t.Errorf("docs/install.md has no row %q", row)
 		}
 	}
+	team := forge.TeamPermission()
+	if row := "| `" + team.Permission + ": " + team.Level + "` | only with "; !strings.Contains(string(manual), row) || !strings.Contains(string(manual), " | "+team.For+" |") {
+		t.Errorf("docs/install.md has no row %q", row)
+	}
+	if !strings.Contains(string(raw), "admin.operators lists teams") || !strings.Contains(string(raw), team.Permission+": "+team.Level) {
+		t.Error("app.yml does not mention the permission for teams")
+	}
 	if diff := cmp.Diff(manifest.Permissions, needs); diff != "" {
 		t.Errorf("permissions (-app.yml +code):\n%s", diff)
 	}

@@ -1,7 +1,11 @@
 package server
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/errand-bot/errand/internal/admin"
+	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/manifest"
 )
@@ -10,14 +14,20 @@ import (
 func (s *Server) missingPermissions() []admin.Missing {
 	var list []admin.Missing
 	for _, in := range s.forge.CachedInstallations() {
-		list = append(list, s.missingOf(in, in.Account.Login)...)
+		hasTeam := slices.ContainsFunc(s.cfg.Admin.Teams(), func(t config.Team) bool { return strings.EqualFold(t.Organization, in.Account.Login) })
+		list = append(list, s.missingOf(in, in.Account.Login, hasTeam)...)
 	}
 	return list
 }
 
-func (s *Server) missingOf(in forge.Installation, account string) []admin.Missing {
+// missingOf lists what an installation lacks. needsTeams states that admin.operators has a team for which it is needed.
+func (s *Server) missingOf(in forge.Installation, account string, needsTeams bool) []admin.Missing {
 	var list []admin.Missing
-	for _, l := range in.MissingPermissions() {
+	var more []forge.AppPermission
+	if needsTeams {
+		more = append(more, forge.TeamPermission())
+	}
+	for _, l := range in.MissingPermissions(more...) {
 		list = append(list, admin.Missing{
 			Account: account, Permission: l.Permission, Needed: l.Level, Granted: l.Granted, Required: l.Required, For: l.For, URL: in.URL,
 		})
@@ -31,7 +41,7 @@ func (s *Server) missingOf(in forge.Installation, account string) []admin.Missin
 // logMissingPermissions logs the permissions and events that the App does not request or its installations do not grant.
 func (s *Server) logMissingPermissions(me forge.App) {
 	list := s.missingPermissions()
-	if itself := s.missingOf(forge.Installation{Permissions: me.Permissions, Events: me.Events}, "the App's own settings"); len(itself) > 0 {
+	if itself := s.missingOf(forge.Installation{Permissions: me.Permissions, Events: me.Events}, "the App's own settings", len(s.cfg.Admin.Teams()) > 0); len(itself) > 0 {
 		list = append(itself, list...)
 	}
 	for _, m := range list {

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/admin/login"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/oauth"
 	"github.com/errand-bot/errand/internal/httpserver"
 	"github.com/errand-bot/errand/state"
@@ -98,7 +99,14 @@ func (s *Server) signIn() (*login.GitHub, error) {
 		return nil, err
 	}
 	return &login.GitHub{
-		PublicURL: s.cfg.PublicURL, Operators: s.cfg.Admin.Operators, AuthorizeURL: c.AuthorizeURL,
+		PublicURL: s.cfg.PublicURL, Operators: s.cfg.Admin.Accounts(), Teams: s.cfg.Admin.Teams(), AuthorizeURL: c.AuthorizeURL,
+		IsMember: func(ctx context.Context, t config.Team, who state.Person) (bool, int64, error) {
+			return s.forge.IsTeamMember(ctx, t.Organization, t.Slug, who)
+		},
+		Reason: func(err error) string {
+			reason, _ := forge.Explain(err)
+			return reason
+		},
 		SignIn: func(ctx context.Context, code, verifier string) (login.Account, error) {
 			a, err := c.SignIn(ctx, code, verifier)
 			if errors.Is(err, oauth.ErrRefused) {

@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/state"
 )
 
 // startPath is where a sign-in with GitHub starts; below it is the callback URL of the App.
@@ -38,8 +41,13 @@ const (
 type GitHub struct {
 	// PublicURL is the address at which browsers reach the pages. A request's Host header is never used for it.
 	PublicURL string
-	// Operators lists the accounts that see and do everything, as LOGIN or LOGIN:ID.
+	// Operators lists the accounts that see and do everything, as LOGIN or LOGIN:ID, and Teams the teams whose members do.
 	Operators []string
+	Teams     []config.Team
+	// IsMember asks GitHub whether a person is an active member of a team, and returns the ID of the organization. Only Teams need it.
+	IsMember func(ctx context.Context, t config.Team, who state.Person) (member bool, organizationID int64, err error)
+	// Reason returns why IsMember failed, in one sentence that everybody may read.
+	Reason func(err error) string
 	// AuthorizeURL returns the page of GitHub that sends the browser back with state and a code, which only the one who knows the
 	// verifier can use.
 	AuthorizeURL func(ctx context.Context, state, verifier string) (string, error)

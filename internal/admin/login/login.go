@@ -88,7 +88,7 @@ func New(cfg Config) (*Guard, error) {
 		exchanges: make(chan struct{}, maxExchanges), refusals: rate.Sometimes{First: 1, Interval: refusalEvery},
 	}
 	if cfg.GitHub != nil {
-		operators, err := newOperators(cfg.GitHub.Operators, g.sessions.facts, cfg.Log)
+		operators, err := newOperators(cfg, g.sessions.facts)
 		if err != nil {
 			return nil, err
 		}

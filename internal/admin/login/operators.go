@@ -14,22 +14,24 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// factOperators names the IDs of the accounts of operators: a JSON object from a login in lower case to the ID on GitHub.
+// factOperators names the IDs of the accounts of operators and of the organizations of their teams: a JSON object from a login in lower
+// case to the ID on GitHub.
 const factOperators = "admin_operators"
 
 // operators are the GitHub accounts that see and do everything. A login can be given up and taken by a stranger, so the ID of the
 // account that first signed in with it is kept, and another account with this login is no operator.
 type operators struct {
 	listed map[string]int64 // by login in lower case; 0 if the configuration does not name the ID
+	teams  *teams
 	facts  Facts
 	log    zerolog.Logger
 	mu     sync.Mutex // held while the IDs are read and written
 }
 
-// newOperators reads a list of LOGIN or LOGIN:ID.
-func newOperators(list []string, facts Facts, log zerolog.Logger) (*operators, error) {
-	o := &operators{listed: map[string]int64{}, facts: facts, log: log}
-	for _, entry := range list {
+// newOperators reads the lists of operators. Of the configuration it needs GitHub, Now and Log.
+func newOperators(cfg Config, facts Facts) (*operators, error) {
+	o := &operators{listed: map[string]int64{}, teams: newTeams(cfg), facts: facts, log: cfg.Log}
+	for _, entry := range cfg.GitHub.Operators {
 		login, number, named := strings.Cut(strings.ToLower(entry), ":")
 		id, err := strconv.ParseInt(cmp.Or(number, "0"), 10, 64)
 		if err != nil || login == "" || named && id <= 0 {
@@ -65,7 +67,8 @@ func (o *operators) includes(ctx context.Context, p state.Person) (bool, error) 
 	return id == p.ID, nil
 }
 
-// seen returns the ID of the account that first signed in with an operator's login: this one, if there was none.
+// seen returns the ID of the account that first signed in with an operator's login, or of the organization that first had the login of
+// a team's one: this one, if there was none.
 func (o *operators) seen(ctx context.Context, login string, id int64) (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -42,13 +42,14 @@ var errSignedOut = errors.New("GitHub no longer accepts this sign-in")
 type access struct {
 	person   state.Person
 	operator bool
+	doubt    string                     // why it is unknown whether a person is in a team of operators; empty if it is known
 	repos    map[int64]state.Permission // not read for operators
 	complete bool
 }
 
 // equals reports whether GitHub said the same.
 func (a *access) equals(b *access) bool {
-	return a.person == b.person && a.operator == b.operator && a.complete == b.complete && maps.Equal(a.repos, b.repos)
+	return a.person == b.person && a.operator == b.operator && a.doubt == b.doubt && a.complete == b.complete && maps.Equal(a.repos, b.repos)
 }
 
 // personSession is one session of a person, in one browser.
@@ -61,6 +62,7 @@ type personSession struct {
 	mu     sync.Mutex // held while GitHub is asked
 	access *access
 	read   time.Time
+	teams  membership
 	err    error // of the last question
 	failed time.Time
 }
@@ -214,7 +216,10 @@ func (p *people) readAccess(ctx context.Context, s *personSession) (*access, err
 		return nil, errSignedOut
 	}
 	a := &access{person: who, complete: true}
-	if a.operator, err = p.operators.includes(ctx, who); err != nil || a.operator {
+	if a.operator, err = p.operators.includes(ctx, who); err == nil && !a.operator {
+		a.operator, a.doubt = p.operators.includesByTeam(ctx, &s.teams, who)
+	}
+	if err != nil || a.operator {
 		return a, err
 	}
 	a.repos, a.complete, err = s.account.Repositories(ctx)

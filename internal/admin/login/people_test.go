@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"github.com/errand-bot/errand/state"
 )
 
@@ -35,7 +33,7 @@ func (a *fakeAccount) Expires() time.Time { return a.expires }
 func TestSessionsShareTheirAccess(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
-	o, err := newOperators(nil, nil, zerolog.Nop())
+	o, err := newOperators(Config{GitHub: &GitHub{}, Now: func() time.Time { return now }}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,14 @@ func (v Viewer) MayWrite(repo int64) bool {
 	return v.c.operator || p.CanWrite()
 }
 
+// Doubt returns why GitHub could not be asked whether the viewer is in a team of operators; empty if it could.
+func (v Viewer) Doubt() string {
+	if v.c.access == nil {
+		return ""
+	}
+	return v.c.access.doubt
+}
+
 // Complete reports whether all repositories of the viewer are known.
 func (v Viewer) Complete() bool { return v.c.access == nil || v.c.access.complete }
 

@@ -47,6 +47,8 @@ default_permissions:
 
 // appEvents is the text between the permissions and the events.
 const appEvents = `
+# Only if admin.operators lists teams, in the App's settings under "Organization permissions": members: read.
+#
 # Never requested: administration, secrets, workflows. Without ` + "`workflows`" + ` GitHub itself refuses a
 # commit that changes .github/workflows, in addition to errand's own rule.
 
