@@ -17,8 +17,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,7 +43,7 @@ func run(ctx context.Context, w cli.World) int {
 	root.AddCommand(operator.Commands(w)...)
 	addCompletions(root, w)
 	groupCommands(root)
-	useSetupConfig(root, w)
+	useSetupConfig(root, w, filepath.Join(setupDir(w), cli.DefaultConfig))
 	return cli.Execute(ctx, w, root)
 }
 
@@ -68,23 +66,6 @@ func groupCommands(root *cobra.Command) {
 			if slices.Contains(strings.Fields(g.commands), c.Name()) {
 				c.GroupID = g.title
 			}
-		}
-	}
-}
-
-// useSetupConfig makes the configuration that `errand setup` writes the default of -c, unless the current folder has one.
-func useSetupConfig(root *cobra.Command, w cli.World) {
-	written := filepath.Join(setupDir(w), cli.DefaultConfig)
-	if _, err := os.Stat(cli.DefaultConfig); err == nil {
-		return
-	}
-	if _, err := os.Stat(written); errors.Is(err, fs.ErrNotExist) || !filepath.IsAbs(written) {
-		return // another error, such as a missing permission, is reported when the file is opened
-	}
-	for _, c := range root.Commands() {
-		if f := c.Flags().Lookup("config"); f != nil && f.DefValue == cli.DefaultConfig {
-			f.DefValue = written
-			_ = f.Value.Set(written) // a text, which cannot be refused
 		}
 	}
 }

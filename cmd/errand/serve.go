@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -30,7 +31,11 @@ func serveCommand(w cli.World) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(ctx, cfg, server.Options{Log: logger(cfg.Log, w.Err), InContainer: inContainer(w)})
+			log := logger(cfg.Log, w.Err)
+			if whole, err := filepath.Abs(path); err == nil {
+				log.Info().Str("config", whole).Msg("configuration loaded")
+			}
+			return serve(ctx, cfg, server.Options{Log: log, InContainer: inContainer(w)})
 		},
 	}
 	cli.ConfigFlag(c, &path)

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/errand-bot/errand/internal/cli"
-	"github.com/errand-bot/errand/internal/cli/clitest"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/forge/manifest"
 )
@@ -100,42 +99,6 @@ func TestSetupOfAnExistingApp(t *testing.T) {
 	}
 	if code, _, errs := callIn(t, c.bin, env, append(args, "--skip", "app")...); code != 1 || !strings.Contains(errs, "--skip app: write one of program") {
 		t.Errorf("--skip app: code %d, errors %q", code, errs)
-	}
-}
-
-// TestConfigurationOfSetupIsTheDefault uses a configuration that errand setup wrote without naming it.
-func TestConfigurationOfSetupIsTheDefault(t *testing.T) {
-	base := t.TempDir()
-	if os.Geteuid() == 0 {
-		t.Skip("root's setup writes to /etc/errand")
-	}
-	env := clitest.Secrets(t)
-	env["XDG_CONFIG_HOME"] = base
-	write := func(path, data string) {
-		t.Helper()
-		text := "data: " + data + "\ngithub: {app_id: 1, private_key: 'env:ERRAND_PRIVATE_KEY', webhook_secret: 'env:ERRAND_WEBHOOK_SECRET'}\n" +
-			"admin: {token: 'env:ERRAND_ADMIN_TOKEN'}\nmodels: {anthropic: {url: 'http://127.0.0.1:1', key: 'env:ANTHROPIC_API_KEY'}}\n"
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Chdir(t.TempDir())
-	if code, _, errs := call(t, env, "check-config"); code != 1 || !strings.Contains(errs, "open config.yml: no such file") {
-		t.Errorf("without any: code %d, errors %q", code, errs)
-	}
-	if err := os.Mkdir(filepath.Join(base, "errand"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	write(filepath.Join(base, "errand", "config.yml"), "/of/setup")
-	if code, out, errs := call(t, env, "check-config"); code != 0 || !strings.Contains(out, "/of/setup") {
-		t.Errorf("of setup: code %d, errors %q\n%s", code, errs, out)
-	}
-	if code, _, errs := call(t, env, "check-config", "-c", "none.yml"); code != 1 || !strings.Contains(errs, "open none.yml") {
-		t.Errorf("another one: code %d, errors %q", code, errs)
-	}
-	write("config.yml", "/of/this/folder")
-	if code, out, errs := call(t, env, "check-config"); code != 0 || !strings.Contains(out, "/of/this/folder") {
-		t.Errorf("of this folder: code %d, errors %q\n%s", code, errs, out)
 	}
 }
 

@@ -23,7 +23,7 @@ func Load(path string, env func(string) (string, bool)) (Config, error) {
 }
 
 func load(path string, env func(string) (string, bool)) (Config, *document, error) {
-	f, err := os.Open(path)
+	data, err := ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Config{}, nil, fmt.Errorf("open the configuration: %w (`errand setup` writes one; -c names another file)", err)
 	}
@@ -33,16 +33,21 @@ func load(path string, env func(string) (string, bool)) (Config, *document, erro
 	if err != nil {
 		return Config{}, nil, fmt.Errorf("open the configuration: %w", err)
 	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return Config{}, nil, fmt.Errorf("read %s: %w", path, err)
-	}
 	c, doc, err := parseFile(data, env)
 	if err != nil {
 		return c, nil, fmt.Errorf("%s cannot be used:\n%w", path, err)
 	}
 	return c, doc, nil
+}
+
+// ReadFile reads the file at path, but not much more than a configuration can have: a longer one is refused when it is parsed.
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
 // Parse is Load for the contents of a file. Its error is an *Invalid.
