@@ -107,6 +107,12 @@ func TestVMs(t *testing.T) {
 		"too many requests": {func(v *doctor.VMs) {
 			v.TokenProblem = func(context.Context) (string, error) { return "", fleet.ErrLimited }
 		}, "vms.token", doctor.Skipped, "rate limit"},
+		"may it write?": {func(v *doctor.VMs) {
+			v.TokenProblem = func(context.Context) (string, error) { return "", fmt.Errorf("%w: 503", fleet.ErrUnknownOutcome) }
+		}, "vms.token", doctor.Skipped, "whether it may write could not be checked: outcome unknown: 503"},
+		"what follows, then": {func(v *doctor.VMs) {
+			v.TokenProblem = func(context.Context) (string, error) { return "", fleet.ErrUnknownOutcome }
+		}, "vms.count", doctor.OK, "1 of 3"},
 		"image unread": {func(v *doctor.VMs) {
 			v.ImageProblem = func(context.Context) (string, error) { return "", errors.New("503") }
 		}, "vms.image", doctor.Skipped, "503"},

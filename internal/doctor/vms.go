@@ -23,7 +23,7 @@ type VMs struct {
 	InUse func(context.Context) (int, error)
 	// LastRefusal returns the latest order that the provider refused; nil if errand does not run, or its VMs cost nothing.
 	LastRefusal func() fleet.OrderRefusal
-	// TokenProblem returns a sentence about the credential if the provider refuses it; nil for sandboxes.
+	// TokenProblem returns a sentence about the credential if the provider refuses it, and fleet.ErrUnknownOutcome if only reading could be tried; nil for sandboxes.
 	TokenProblem func(context.Context) (string, error)
 	API          string // the address of the provider's API
 	// ImageProblem returns a sentence about the image of VMs if it cannot be used; nil for sandboxes.
@@ -71,6 +71,11 @@ func (v VMs) token(ctx context.Context) (list []Finding, usable bool) {
 			Check: check, Status: Skipped, Found: fmt.Sprintf("The provider's rate limit is reached: %v", err),
 			Fix: "Run this again in some minutes. If it stays, look for another program that uses the project.",
 		}}, false
+	case errors.Is(err, fleet.ErrUnknownOutcome):
+		return []Finding{{
+			Check: check, Status: Skipped, Found: fmt.Sprintf("The provider accepts the token for reading; whether it may write could not be checked: %v", err),
+			Fix: "Run this again in some minutes.",
+		}}, true
 	case err != nil:
 		return []Finding{{
 			Check: check, Status: Failed, Found: fmt.Sprintf("The provider %s could not be used: %v", v.API, err), Meaning: "VMs can be neither created nor deleted.",

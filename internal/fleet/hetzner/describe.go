@@ -51,7 +51,7 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 }
 
 // TokenProblem returns a sentence if the API refuses the token, or if the token may only read. To find that out it asks for an SSH key without a
-// name and a key, which the API cannot create.
+// name and a key, which the API cannot create. If the token may read and the API does not say whether it may write, the error is fleet.ErrUnknownOutcome.
 func (p *Provider) TokenProblem(ctx context.Context) (string, error) {
 	_, _, err := call[nothing](ctx, p.api, request{method: http.MethodGet, path: "/ssh_keys", query: url.Values{"per_page": {"1"}}})
 	if errors.Is(err, fleet.ErrUnauthorized) {
@@ -60,8 +60,12 @@ func (p *Provider) TokenProblem(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read with the token: %w", err)
 	}
-	if _, _, err = callOnce[nothing](ctx, p.api, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{}}); errors.Is(err, fleet.ErrUnauthorized) {
+	_, _, err = callOnce[nothing](ctx, p.api, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{}})
+	switch {
+	case errors.Is(err, fleet.ErrUnauthorized):
 		return "hetzner.token may only read.", nil
+	case errors.Is(err, fleet.ErrUnknownOutcome), errors.Is(err, fleet.ErrLimited):
+		return "", fmt.Errorf("try to write with the token: %w", err)
 	}
 	return "", nil // any other refusal is about the key
 }

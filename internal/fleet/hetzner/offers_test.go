@@ -1,6 +1,7 @@
 package hetzner_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -197,6 +198,40 @@ func TestDescribe(t *testing.T) {
 	about, err = p.provider(func(c *hetzner.Config) { c.Token = "wrong" }).Describe(t.Context())
 	if err != nil || len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "hetzner.token") {
 		t.Errorf("with a wrong token: got %+v, error %v", about, err)
+	}
+}
+
+// TestTokenProblem tells a token that may only read from one of which that is not known.
+func TestTokenProblem(t *testing.T) {
+	t.Parallel()
+	const read, write = http.MethodGet, http.MethodPost
+	for name, c := range map[string]struct {
+		fault   simhetzner.Fault
+		problem string
+		err     error
+	}{
+		"a good one":                  {},
+		"refused":                     {fault: simhetzner.Fault{Method: read, Code: "unauthorized"}, problem: "Hetzner refuses hetzner.token."},
+		"may only read":               {fault: simhetzner.Fault{Method: write, Code: "forbidden"}, problem: "hetzner.token may only read."},
+		"may only read, as formerly":  {fault: simhetzner.Fault{Method: write, Code: "token_readonly"}, problem: "hetzner.token may only read."},
+		"too many keys":               {fault: simhetzner.Fault{Method: write, Code: "resource_limit_exceeded"}},
+		"writing fails":               {fault: simhetzner.Fault{Method: write, Status: http.StatusServiceUnavailable}, err: fleet.ErrUnknownOutcome},
+		"writing is not answered":     {fault: simhetzner.Fault{Method: write, Cut: true}, err: fleet.ErrUnknownOutcome},
+		"maintenance":                 {fault: simhetzner.Fault{Method: write, Code: "maintenance"}, err: fleet.ErrUnknownOutcome},
+		"too many requests for write": {fault: simhetzner.Fault{Method: write, Code: "rate_limit_exceeded"}, err: fleet.ErrLimited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProject(t, nil)
+			if c.fault.Method != "" {
+				c.fault.Path = "^/ssh_keys"
+				p.fault(c.fault)
+			}
+			if problem, err := p.provider(nil).TokenProblem(t.Context()); problem != c.problem || !errors.Is(err, c.err) {
+				t.Errorf("got %q, %v", problem, err)
+			}
+			p.wantCount("ssh_key", 0)
+		})
 	}
 }
 
