@@ -12,7 +12,7 @@ type Certificate struct {
 	Host  string
 	Valid time.Time // until when; zero if there is none yet
 	Err   error     // why the latest attempt to get one failed
-	// Reason is why the authority refused a renewal, in its words; empty if it did not.
+	// Reason is why the latest attempt to renew it failed; empty if it did not, or that is not known.
 	Reason string
 	Now    func() time.Time
 }
@@ -38,7 +38,7 @@ func CertificateCheck(c Certificate) Check {
 		case c.Valid.Sub(c.Now()) < renewalDue:
 			f.Status, f.Found = Failed, fmt.Sprintf("The certificate for %s ends at %s, and was not renewed.", c.Host, c.Valid.UTC().Format("2006-01-02 15:04 MST"))
 			if c.Reason != "" {
-				f.Found = strings.TrimSuffix(f.Found, ".") + ": the authority says: " + c.Reason
+				f.Found = strings.TrimSuffix(f.Found, ".") + ": " + c.Reason
 			}
 			f.Meaning, f.Fix = "From then on nobody can open the pages, and GitHub cannot deliver webhooks.", fix
 		}

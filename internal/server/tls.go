@@ -44,11 +44,12 @@ type certificates struct {
 
 	attempt sync.Mutex // held while the authority may be asked
 
-	mu     sync.Mutex
-	failed time.Time // of the latest attempt to get a certificate; zero after a success
-	err    error     // of that attempt
-	valid  time.Time // until when the latest certificate is valid
-	reason string    // why the authority refused the latest one, in its words
+	mu      sync.Mutex
+	failed  time.Time // of the latest attempt to get a certificate; zero after a success
+	err     error     // of that attempt
+	valid   time.Time // until when the latest certificate is valid
+	trouble trouble   // of the latest attempt, also one to renew it
+	noted   time.Time // when trouble was noted
 }
 
 func (s *Server) newCertificates(host string) *certificates {
@@ -77,18 +78,20 @@ func CertificateFailure(cfg config.Config) string {
 	return string(text)
 }
 
-// reasonReader is a transport to the authority that remembers why it refused a certificate: autocert tells only that no challenge is left.
+// reasonReader is a transport to the authority that remembers why the latest attempt failed: autocert tells only that no challenge is left, and of
+// a renewal nothing.
 type reasonReader struct{ to *certificates }
 
-// maxAuthorization is how much of an answer of the authority is read for its reason, in bytes. The answers are smaller.
-const maxAuthorization = 64 << 10
+// maxAnswer is how much of an answer of the authority is read for its reason, in bytes. The answers are smaller.
+const maxAnswer = 64 << 10
 
 func (t reasonReader) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		return resp, err
+	if err != nil {
+		t.to.note(trouble{unreached: err.Error()})
+		return nil, err
 	}
-	head, err := io.ReadAll(io.LimitReader(resp.Body, maxAuthorization))
+	head, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		_ = resp.Body.Close()
 		return nil, err
@@ -97,33 +100,71 @@ func (t reasonReader) RoundTrip(r *http.Request) (*http.Response, error) {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
-	if reason := refusalReason(head); reason != "" {
-		t.to.mu.Lock()
-		t.to.reason = reason
-		t.to.mu.Unlock()
+	if found, ok := readTrouble(resp, head); ok {
+		t.to.note(found)
 	}
 	return resp, nil
 }
 
-// refusalReason returns why an authorization failed, or "" if the answer is none that failed.
-func refusalReason(answer []byte) string {
-	var authorization struct {
-		Status     string `json:"status"`
-		Challenges []struct {
+// trouble is why the authority gave no certificate: its reason for a refusal, in its words, or what stood in the way. At most one is set.
+type trouble struct{ refused, unreached string }
+
+func (t trouble) String() string {
+	switch {
+	case t.refused != "":
+		return "the authority says: " + t.refused
+	case t.unreached != "":
+		return "the authority could not be reached: " + t.unreached
+	}
+	return ""
+}
+
+// attemptTime is longer than an attempt with all its orders, and shorter than the time until the next one.
+const attemptTime = 5 * time.Minute
+
+// note remembers a trouble. A new order, which has none, ends that of an earlier attempt only: one attempt may make several orders.
+func (c *certificates) note(t trouble) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.now(); t != (trouble{}) || now.Sub(c.noted) > attemptTime {
+		c.trouble, c.noted = t, now
+	}
+}
+
+// badNonce is the type of a refusal after which a request is repeated at once.
+const badNonce = "urn:ietf:params:acme:error:badNonce"
+
+// readTrouble returns what an answer of the authority says about the latest attempt: a refused request, or an authorization that failed. A new order
+// begins another attempt, so that nothing stands in the way any more. All other answers say nothing.
+func readTrouble(resp *http.Response, answer []byte) (found trouble, ok bool) {
+	var a struct {
+		Type           string   `json:"type"`
+		Detail         string   `json:"detail"`
+		Authorizations []string `json:"authorizations"`
+		Status         any      `json:"status"` // a number in a refusal
+		Challenges     []struct {
 			Error struct {
 				Detail string `json:"detail"`
 			} `json:"error"`
 		} `json:"challenges"`
 	}
-	if json.Unmarshal(answer, &authorization) != nil || authorization.Status != acme.StatusInvalid {
-		return ""
+	err := json.Unmarshal(answer, &a)
+	switch {
+	case a.Type == badNonce:
+		return trouble{}, false
+	case resp.StatusCode >= http.StatusBadRequest && err == nil && a.Detail != "":
+		return trouble{refused: logview.Plain(a.Detail)}, true
+	case resp.StatusCode >= http.StatusBadRequest:
+		return trouble{unreached: "it answered with status " + resp.Status}, true
+	case resp.StatusCode == http.StatusCreated && len(a.Authorizations) > 0:
+		return trouble{}, true
 	}
-	for _, c := range authorization.Challenges {
-		if c.Error.Detail != "" {
-			return logview.Plain(c.Error.Detail)
+	for _, c := range a.Challenges {
+		if a.Status == acme.StatusInvalid && c.Error.Detail != "" {
+			return trouble{refused: logview.Plain(c.Error.Detail)}, true
 		}
 	}
-	return ""
+	return trouble{}, false
 }
 
 // wrap returns a listener of HTTPS on a listener. Only HTTP/1.1 is offered.
@@ -169,7 +210,7 @@ func (c *certificates) first() (*tls.Certificate, error) {
 	}
 	if !valid.After(now) { // otherwise this only reads the certificate, and the reason is that of a renewal
 		c.mu.Lock()
-		c.reason = ""
+		c.trouble = trouble{}
 		c.mu.Unlock()
 	}
 	cert, err := c.manager.GetCertificate(c.canonical())
@@ -182,8 +223,8 @@ func (c *certificates) store(cert *tls.Certificate, err error) error {
 	defer c.mu.Unlock()
 	if c.err = err; err != nil {
 		c.failed = c.now()
-		if c.reason != "" {
-			c.err = fmt.Errorf("the authority says: %s (%w)", c.reason, err)
+		if c.trouble.refused != "" && !strings.Contains(err.Error(), c.trouble.refused) {
+			c.err = fmt.Errorf("%s (%w)", c.trouble, err)
 		}
 		if wrote := errors.Join(durable.MkdirAll(filepath.Dir(c.why), 0o700), durable.WriteFile(c.why, []byte(c.err.Error()), 0o600)); wrote != nil {
 			c.err = errors.Join(c.err, wrote)
@@ -192,7 +233,7 @@ func (c *certificates) store(cert *tls.Certificate, err error) error {
 	}
 	c.failed = time.Time{}
 	if leaf, err := x509.ParseCertificate(cert.Certificate[0]); err == nil && !leaf.NotAfter.Equal(c.valid) {
-		c.valid, c.reason = leaf.NotAfter, ""
+		c.valid, c.trouble = leaf.NotAfter, trouble{}
 		_ = os.Remove(c.why) // if it stays, nobody reads it: commands reach errand now
 	}
 	return nil
@@ -229,5 +270,5 @@ func (c *certificates) begin(ctx context.Context, log zerolog.Logger) error {
 func (c *certificates) check() doctor.Check {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return doctor.CertificateCheck(doctor.Certificate{Host: c.host, Valid: c.valid, Err: c.err, Reason: c.reason, Now: c.now})
+	return doctor.CertificateCheck(doctor.Certificate{Host: c.host, Valid: c.valid, Err: c.err, Reason: c.trouble.String(), Now: c.now})
 }

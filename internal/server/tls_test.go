@@ -3,9 +3,12 @@ package server
 import (
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,9 +91,59 @@ func TestRefusalReason(t *testing.T) {
 		if _, again := c.first(); again == nil || again.Error() != err.Error() {
 			t.Errorf("the next connection got %v, want %v", again, err)
 		}
-		c.valid, c.err, c.failed, c.reason = time.Now().Add(time.Hour), nil, time.Time{}, "no such name" // of a renewal
-		if found := c.check()(t.Context()); len(found) != 1 || !strings.Contains(found[0].Found, "was not renewed: the authority says: no such name") {
-			t.Errorf("doctor found %+v", found)
+	}
+}
+
+// TestReasonIsOfTheLatestRenewal: doctor shows why the latest attempt to renew a certificate failed, not why an earlier one did.
+func TestReasonIsOfTheLatestRenewal(t *testing.T) {
+	t.Parallel()
+	const (
+		order    = `{"status":"pending","authorizations":["https://ca.example/1"]}`
+		badNonce = `{"type":"urn:ietf:params:acme:error:badNonce","detail":"the nonce is old","status":400}`
+		limited  = `{"type":"urn:ietf:params:acme:error:rateLimited","detail":"too many certificates","status":429}`
+	)
+	invalid := func(why string) string {
+		return `{"status":"invalid","challenges":[{"status":"valid"},{"error":{"detail":"` + why + `"}}]}`
+	}
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	s := &Server{cfg: config.Config{Data: t.TempDir()}, opts: Options{Now: func() time.Time { return now }}}
+	c := s.newCertificates("errand.example.org")
+	c.valid = now.Add(12 * time.Hour)
+	steps := []struct {
+		after  time.Duration
+		status int // 0: the connection is cut
+		body   string
+		want   string
+	}{
+		{0, http.StatusOK, invalid("no such name"), ": the authority says: no such name"},
+		{time.Second, http.StatusCreated, order, ": the authority says: no such name"}, // autocert tries other challenges by other orders
+		{time.Hour, http.StatusCreated, order, "was not renewed."},
+		{0, http.StatusOK, `{"status":"pending"}`, "was not renewed."},
+		{0, http.StatusOK, invalid("a timeout"), ": the authority says: a timeout"},
+		{time.Hour, 0, "", ": the authority could not be reached: "},
+		{time.Hour, http.StatusServiceUnavailable, "<html>", ": the authority could not be reached: it answered with status 503 Service Unavailable"},
+		{time.Hour, http.StatusTooManyRequests, limited, ": the authority says: too many certificates"},
+		{0, http.StatusBadRequest, badNonce, ": the authority says: too many certificates"},
+	}
+	authority := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		i, err := strconv.Atoi(r.URL.Path[1:])
+		if err != nil || steps[i].status == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(steps[i].status)
+		_, _ = w.Write([]byte(steps[i].body))
+	}))
+	t.Cleanup(authority.Close)
+	for i, step := range steps {
+		now = now.Add(step.after)
+		if resp, err := c.manager.Client.HTTPClient.Get(fmt.Sprint(authority.URL, "/", i)); err == nil {
+			got, rerr := io.ReadAll(resp.Body)
+			if rerr = errors.Join(rerr, resp.Body.Close()); rerr != nil || string(got) != step.body {
+				t.Errorf("the client read %q, %v; want %q", got, rerr, step.body)
+			}
+		}
+		if found := c.check()(t.Context()); len(found) != 1 || !strings.Contains(found[0].Found, step.want) {
+			t.Errorf("after %d %s doctor found %+v, want %q", step.status, step.body, found, step.want)
 		}
 	}
 }
