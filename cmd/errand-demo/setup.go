@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/demo"
 	"github.com/errand-bot/errand/internal/remote"
+	"github.com/errand-bot/errand/state/kv/boltkv"
 )
 
 const guide = `A simulated GitHub Enterprise Server runs at %[1]s, and a model. There you are %[2]s, who owns the repository %[3]s.
@@ -28,7 +29,7 @@ Keep this running, and type the commands below in another terminal.
 
      %[4]s serve -c %[5]s/config.yml
 
-3. Open the issue, and choose %[7]s under "Assignees". Give each plan a 👍. Then review the pull request, and merge it.
+3. Open the issue, and choose %[7]s under "Assignees". Give each plan a 👍. Then ask for a change in a review of the pull request, and merge it.
 
      %[8]s
 
@@ -53,10 +54,17 @@ func trial(ctx context.Context, out io.Writer, dir string, log zerolog.Logger) (
 		return false, fmt.Errorf("print the guide: %w", err)
 	}
 	<-ctx.Done()
-	if conn, err := net.DialTimeout("tcp", t.Listen, time.Second); err == nil {
-		_ = conn.Close() // only its existence matters
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	switch err = t.EndSandboxes(ending, filepath.Dir(exe)); {
+	case errors.Is(err, boltkv.ErrLocked):
 		_, _ = fmt.Fprintf(out, "\nerrand still runs, so its files were not deleted. Stop it, and delete %s.\n", dir)
-		keep = true
+		keep, err = true, nil
+	case err != nil:
+		keep, err = true, fmt.Errorf("%w\nThe files were not deleted, because agents may still use them. When none works any more, delete %s", err, dir)
 	}
-	return keep, t.Close()
+	return keep, errors.Join(err, t.Close())
 }
+
+// endTimeout bounds the end of the sandboxes that errand left behind.
+const endTimeout = 30 * time.Second

@@ -1,8 +1,10 @@
 package demo
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/user"
@@ -11,6 +13,9 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/fleet"
+	"github.com/errand-bot/errand/internal/server"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -61,6 +66,34 @@ func NewTrial(dir string, log zerolog.Logger) (t *Trial, err error) {
 
 // Close ends the simulators.
 func (t *Trial) Close() error { return t.w.Close() }
+
+// EndSandboxes ends the sandboxes that errand left behind when it was stopped, which work in the trial's folder. It returns boltkv.ErrLocked while
+// errand runs.
+func (t *Trial) EndSandboxes(ctx context.Context, binDir string) error {
+	cfg, err := config.Load(filepath.Join(t.Folder, "config.yml"), os.LookupEnv)
+	if errors.Is(err, fs.ErrNotExist) { // setup was not completed
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Data, "errand.db")); errors.Is(err, fs.ErrNotExist) { // errand was never started
+		return nil
+	}
+	if cfg.Provider != config.ProviderLocal {
+		return fmt.Errorf("the VMs of %s were not deleted", cfg.Provider)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("end the sandboxes: %w", err)
+	}
+	s, err := server.New(ctx, cfg, server.Options{Log: t.w.cfg.Log, BinDir: binDir, Listener: ln, StandInAgent: true}) // no agent is started
+	if err != nil {
+		_ = ln.Close() // nothing was served
+		return fmt.Errorf("end the sandboxes: %w", err)
+	}
+	return errors.Join(s.DeleteVMs(ctx, fleet.ReasonOperator), s.Close())
+}
 
 // writeAnswers writes the answers and the model's key.
 func (t *Trial) writeAnswers(dir string) error {
