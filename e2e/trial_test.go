@@ -143,7 +143,7 @@ func journey(ctx context.Context, t *testing.T, ada simgithub.Person, bot string
 		t.Fatalf("got pull request %q", opened)
 	}
 	const pull = 2
-	_, err := ada.Review(demo.Full, pull, simgithub.NewReview{Event: "REQUEST_CHANGES", Comments: []simgithub.NewReviewComment{
+	_, err := ada.Review(demo.Full, pull, simgithub.NewReview{Event: "REQUEST_CHANGES", Body: "One test is missing.", Comments: []simgithub.NewReviewComment{
 		{Path: "test.sh", Line: 12, Body: "Please test the empty title, too."},
 	}})
 	check(err)
@@ -156,6 +156,17 @@ func journey(ctx context.Context, t *testing.T, ada simgithub.Person, bot string
 			}
 		}
 		return nil, "the thread has no answer"
+	})
+	waitFor(ctx, t, func() (*simgithub.Review, string) {
+		i, err := ada.Issue(demo.Full, pull)
+		check(err)
+		for _, r := range i.Pull.Reviews {
+			if r.Author == bot && r.State == simgithub.ReviewCommented {
+				wantAll(t, r.Body, "Other feedback:\n- [review](", "): I added a test for the empty title")
+				return r, ""
+			}
+		}
+		return nil, "the text of the review has no answer"
 	})
 	_, err = ada.Review(demo.Full, pull, simgithub.NewReview{Event: "APPROVE"})
 	check(err)
