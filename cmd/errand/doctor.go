@@ -10,9 +10,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -134,7 +136,7 @@ func (e examination) report(ctx context.Context, w cli.World, cfg config.Config,
 		}
 		if errors.Is(err, fs.ErrPermission) {
 			r.Findings[0].Meaning = "This user may not read " + e.path + ", so nothing was checked."
-			r.Findings[0].Fix = "Run this as the user that runs errand: `sudo -u errand errand doctor -c " + remote.Quote(e.path) + "`."
+			r.Findings[0].Fix = "Run this as the user that runs errand: `sudo -u " + remote.Quote(accountOf(e.path)) + " errand doctor -c " + remote.Quote(e.path) + "`."
 		}
 		return r, nil
 	}
@@ -173,6 +175,29 @@ func (e examination) report(ctx context.Context, w cli.World, cfg config.Config,
 	r, err = e.stopped(ctx, w, cfg)
 	r.Findings = append([]doctor.Finding{found}, r.Findings...)
 	return r, err
+}
+
+// accountOf returns the user to whom a file belongs, or the nearest folder above it that can be examined, for the argument of a command.
+func accountOf(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "errand"
+	}
+	for {
+		if info, err := os.Stat(path); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				id := strconv.FormatUint(uint64(st.Uid), 10)
+				if who, err := user.LookupId(id); err == nil {
+					return who.Username
+				}
+				return "#" + id
+			}
+		}
+		if path == filepath.Dir(path) {
+			return "errand"
+		}
+		path = filepath.Dir(path)
+	}
 }
 
 // isInUse reports that an errand process has the store open, although nothing answers at its address.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -199,5 +200,22 @@ func TestDoctorIsInterrupted(t *testing.T) {
 	err := examination{path: c.file()}.run(ctx, w)
 	if err == nil || !strings.Contains(err.Error(), "interrupted") || out.Len() > 0 {
 		t.Errorf("got %v and %q", err, out.String())
+	}
+}
+
+// TestDoctorNamesErrandsUser: if somebody else may not read the configuration, the advice names the user to whom it, or the folder around it, belongs.
+func TestDoctorNamesErrandsUser(t *testing.T) {
+	t.Parallel()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for path, want := range map[string]string{
+		dir: me.Username, filepath.Join(dir, "hidden", "config.yml"): me.Username, "/none/such": "root",
+	} {
+		if got := accountOf(path); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
 	}
 }

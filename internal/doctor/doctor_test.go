@@ -90,6 +90,9 @@ func TestVMs(t *testing.T) {
 			}
 		}, "vms.provider", doctor.Failed, "no namespaces"},
 		"no isolation": {func(v *doctor.VMs) { v.Describe = notIsolated }, "vms.provider", doctor.Failed, "This host cannot isolate agents."},
+		"no isolation, on purpose": {func(v *doctor.VMs) {
+			v.Describe, v.MayBeUnsandboxed = notIsolated, true
+		}, "vms.provider", doctor.Warning, "Agents run without isolation."},
 		"no isolation, in a container": {func(v *doctor.VMs) {
 			v.Describe, v.InContainer = notIsolated, true
 		}, "vms.provider", doctor.Failed, "This container cannot isolate agents."},

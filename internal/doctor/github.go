@@ -329,7 +329,7 @@ func (c *githubCheck) repositories(ctx context.Context, in forge.Installation, m
 		})
 		return 0
 	}
-	c.add(Finding{Check: "github.repositories", Status: OK, Found: fmt.Sprintf("%s: %d repositories.", in.Account.Login, len(repos))})
+	c.add(Finding{Check: "github.repositories", Status: OK, Found: fmt.Sprintf("%s: %s.", in.Account.Login, counted(len(repos)))})
 	if c.Assignee == "" {
 		return 0
 	}
@@ -348,7 +348,7 @@ func (c *githubCheck) repositories(ctx context.Context, in forge.Installation, m
 		}
 	}
 	if len(not) == 0 {
-		c.add(Finding{Check: check, Status: OK, Found: fmt.Sprintf("%s: issues of %d repositories can be assigned to %s.", in.Account.Login, len(repos), c.Assignee)})
+		c.add(Finding{Check: check, Status: OK, Found: fmt.Sprintf("%s: issues of %s can be assigned to %s.", in.Account.Login, counted(len(repos)), c.Assignee)})
 		return len(repos)
 	}
 	f := Finding{
@@ -361,6 +361,13 @@ func (c *githubCheck) repositories(ctx context.Context, in forge.Installation, m
 	}
 	c.add(f)
 	return len(repos)
+}
+
+func counted(repos int) string {
+	if repos == 1 {
+		return "1 repository"
+	}
+	return fmt.Sprintf("%d repositories", repos)
 }
 
 // names lists repositories in a sentence.

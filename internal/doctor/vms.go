@@ -157,6 +157,11 @@ func (v VMs) provider(ctx context.Context) []Finding {
 			f.Fix = "Set provider: hetzner, or run errand as a service of the host: see docs/deployment.md."
 		}
 		list = append([]Finding{f}, list...)
+	case d.Isolation == fleet.IsolationNone:
+		list = append([]Finding{{
+			Check: check, Status: Warning, Found: "Agents run without isolation.", Meaning: "An agent can read and change everything that errand's user can, also errand's secrets.",
+			Fix: "Install bubblewrap: `apt-get install bubblewrap`, remove local.allow_unsandboxed and `kind: plain` from the configuration, and restart errand.",
+		}}, list...)
 	default:
 		list = append(list, Finding{Check: check, Status: OK, Found: fmt.Sprintf("Agents run in sandboxes of the kind %s (isolation: %s).", d.Kind, d.Isolation)})
 	}

@@ -154,7 +154,7 @@ func Scan(t Tree) Report {
 	}
 	r.Notes = append(r.Notes, x.notes...)
 	if len(r.Check) == 0 {
-		r.Notes = append(r.Notes, "No command for tests was found: errand would publish changes that nothing has checked.")
+		r.Notes = append(r.Notes, "No command for tests was found: with the proposed file, errand would publish changes that nothing has checked.")
 	}
 	return r
 }
