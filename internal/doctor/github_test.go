@@ -27,12 +27,15 @@ type hub struct {
 	deliveries []forge.Delivery
 	calls      int
 	skew       error
+	insecure   bool                            // the webhook's certificate is not verified
+	cannot     func(repo string) (bool, error) // nil: issues of every repository can be assigned
+	unread     error                           // of repositories and rate limits
 }
 
 func (h *hub) ClockSkew(context.Context) (time.Duration, error) { return 0, h.skew }
 func (h *hub) ReadApp(context.Context) (forge.App, error)       { return h.app, h.readApp }
 func (h *hub) Webhook(context.Context) (forge.WebhookSettings, error) {
-	return forge.WebhookSettings{URL: "https://errand.example.org" + handlers.HookPath}, nil
+	return forge.WebhookSettings{URL: "https://errand.example.org" + handlers.HookPath, InsecureTLS: h.insecure}, nil
 }
 func (h *hub) RecentDeliveries(context.Context) ([]forge.Delivery, error)  { return h.deliveries, nil }
 func (h *hub) Installations(context.Context) ([]forge.Installation, error) { return h.list, nil }
@@ -40,18 +43,22 @@ func (h *hub) InstallationRepos(context.Context, int64) ([]state.Repo, error) {
 	h.calls++
 	repos := make([]state.Repo, h.repos)
 	for i := range repos {
-		repos[i] = state.Repo{ID: int64(i + 1), Owner: "acme", Name: fmt.Sprint("r", i)}
+		repos[i] = state.Repo{ID: int64(i + 1), Owner: "acme", Name: fmt.Sprint("r", i), URL: fmt.Sprint("https://github.com/acme/r", i)}
 	}
-	return repos, nil
+	return repos, h.unread
 }
 func (h *hub) RateLeft(context.Context, int64) (forge.Rate, error) {
 	h.calls++
-	return forge.Rate{Limit: 5000, Remaining: 5000}, nil
+	return forge.Rate{Limit: 5000, Remaining: 5000}, h.unread
 }
 func (h *hub) LatestRelease(context.Context, string, string) (string, error) { return "", nil }
-func (h *hub) CanBeAssigned(context.Context, forge.Repo, string) (bool, error) {
+func (h *hub) CanBeAssigned(_ context.Context, r forge.Repo, _ string) (bool, error) {
 	h.calls++
-	return true, nil
+	if h.cannot == nil {
+		return true, nil
+	}
+	cannot, err := h.cannot(r.Name)
+	return !cannot, err
 }
 
 func (h *hub) TeamExists(_ context.Context, _ int64, _, team string) (bool, error) {
@@ -148,6 +155,44 @@ func TestManyInstallations(t *testing.T) {
 	}
 	if !rest {
 		t.Error("nothing says that other installations were not examined")
+	}
+}
+
+// TestRepositoriesOfAnInstallation: what concerns the repositories, and the webhook, is a finding with advice; what could not be read is no problem.
+func TestRepositoriesOfAnInstallation(t *testing.T) {
+	t.Parallel()
+	fails := errors.New("GitHub fails")
+	for name, c := range map[string]struct {
+		change     func(*hub)
+		check      string
+		status     doctor.Status
+		found, fix string
+	}{
+		"in order":    {func(*hub) {}, "github.assignee", doctor.OK, "acme: issues of 7 repositories can be assigned to worker.", ""},
+		"one":         {func(h *hub) { h.repos = 1 }, "github.repositories", doctor.OK, "acme: 1 repository.", ""},
+		"none":        {func(h *hub) { h.repos = 0 }, "github.repositories", doctor.Warning, "includes no repository that is not archived", "and choose repositories."},
+		"not invited": {func(h *hub) { h.cannot = func(string) (bool, error) { return true, nil } }, "github.assignee", doctor.Failed, "acme/r0, acme/r1, acme/r2, acme/r3, acme/r4 and 2 more cannot be assigned to worker", "Open https://github.com/acme/r0/settings/access, invite worker"},
+		"not invited to one": {
+			func(h *hub) { h.cannot = func(repo string) (bool, error) { return repo == "r3", nil } }, "github.assignee", doctor.Warning, "Issues of acme/r3 cannot be assigned", "https://github.com/acme/r3/settings/access",
+		},
+		"assignees unread":    {func(h *hub) { h.cannot = func(string) (bool, error) { return false, fails } }, "github.assignee", doctor.Skipped, "could not be checked: GitHub fails", ""},
+		"repositories unread": {func(h *hub) { h.unread = fails }, "github.repositories", doctor.Skipped, "could not be checked: GitHub fails", ""},
+		"limits unread":       {func(h *hub) { h.unread = fails }, "github.rate", doctor.Skipped, "could not be checked: GitHub fails", ""},
+		"insecure webhook":    {func(h *hub) { h.insecure = true }, "github.webhook", doctor.Warning, "does not verify the TLS certificate", "Open "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &hub{
+				app: forge.App{ID: 7, Permissions: granted(), Events: forge.Events()}, repos: 7,
+				list: []forge.Installation{{ID: 1, Account: state.Person{Login: "acme"}, Permissions: granted(), Events: forge.Events()}},
+			}
+			c.change(h)
+			got := findings(t, h.check(time.Now()), c.check)
+			i := slices.IndexFunc(got, func(f doctor.Finding) bool { return f.Status == c.status && strings.Contains(f.Found, c.found) })
+			if i < 0 || !strings.Contains(got[i].Fix, c.fix) {
+				t.Errorf("got %+v", got)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/internal/cli/clitest"
+	"github.com/errand-bot/errand/internal/clock"
 )
 
 // TestPastedKeyIsDiscarded pastes a private key where its file is asked for. No line of it reaches another question.
@@ -54,5 +55,35 @@ func TestPastedKeyIsDiscarded(t *testing.T) {
 	}
 	if n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCINQ); err != nil || n != 0 {
 		t.Errorf("%d bytes are left for the shell (%v)", n, err)
+	}
+}
+
+// TestInterruptionRestoresTheEcho: after Ctrl-C at the question for a secret, the terminal shows again what is typed.
+func TestInterruptionRestoresTheEcho(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.answerAll()
+	delete(o.answers, "model_key")
+	_, screen := clitest.NewTerminal(t)
+	o.env.Interactive, o.env.In = true, screen
+	echoes := func() bool {
+		state, err := unix.IoctlGetTermios(int(screen.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.Lflag&unix.ECHO != 0
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	done := o.start(ctx)
+	o.screen.Await(ctx, regexp.MustCompile(`(API key)[^\n]* \(not shown\): $`))
+	for echoes() { // the question is shown just before
+		if err := clock.Sleep(ctx, time.Millisecond); err != nil {
+			t.Fatal("the secret would be shown")
+		}
+	}
+	stop()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "interrupted; run the same command again") || !echoes() {
+		t.Errorf("got error %v, and an echo: %v", err, echoes())
 	}
 }
