@@ -100,10 +100,11 @@ type catchUpSteps struct {
 }
 
 func (s *Server) catchUpSteps(sweeper *watch.Sweeper, inbox *handlers.Inbox) catchUpSteps {
-	return catchUpSteps{fetch: sweeper.SweepDeliveries, apply: inbox.Drain, compare: sweeper.SweepState, poll: func(ctx context.Context) error {
+	poll := func(ctx context.Context) error {
 		_, _, err := s.poller.Poll(ctx)
 		return err
-	}}
+	}
+	return catchUpSteps{fetch: sweeper.SweepDeliveries, apply: inbox.Drain, compare: sweeper.SweepRestored, poll: poll}
 }
 
 // catchUp lets a restored errand learn what people did since the backup, before any job runs: time limits that have ended meanwhile then

@@ -42,6 +42,14 @@ func (s *Sweeper) SweepState(ctx context.Context) error {
 	return nil
 }
 
+// SweepRestored is SweepState for a restored errand before any job runs: it also reads the heads of the pull requests' branches, to which
+// the errand that was lost may have pushed. Nothing else reports errand's own pushes.
+func (s *Sweeper) SweepRestored(ctx context.Context) error {
+	s.comparesHeads = true
+	defer func() { s.comparesHeads = false }()
+	return s.SweepState(ctx)
+}
+
 // A Following follows one run, one connection at a time. It is for a single goroutine.
 type Following struct {
 	f    *following

@@ -87,6 +87,8 @@ type Sweeper struct {
 	unreachableSince map[state.TaskKey]time.Time
 	// lastRead holds when a task's conversations were last read. It is lost at a restart.
 	lastRead map[state.TaskKey]readTimes
+	// comparesHeads is set by SweepRestored.
+	comparesHeads bool
 
 	mu  sync.Mutex
 	old map[int64]oldTriggers // by repository
@@ -264,6 +266,8 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 			events = append(events, event.Event{At: pr.UpdatedAt, Payload: event.PRReopened{Number: pr.Number, Head: pr.Head}})
 		case !pr.Open && (pr.Merged || t.PR.State != state.PRClosed):
 			events = append(events, event.Event{By: pr.MergedBy, At: pr.ClosedAt, Payload: event.PRClosed{Merged: pr.Merged}})
+		case s.comparesHeads && pr.Open && t.Branch.Head != "" && pr.Head != t.Branch.Head:
+			events = append(events, event.Event{Payload: event.Pushed{Head: pr.Head}})
 		}
 	}
 	reopened, err := s.reopenedPRs(ctx, t)

@@ -34,6 +34,10 @@ func (s *Steps) changed(ctx context.Context, w *step.Attempt, ws *workspace.Work
 	lines := otherVM(t, last, l, ws.Place)
 	if l.VMHead != "" && t.Branch.VMHead != "" && l.VMHead != t.Branch.VMHead {
 		lines = append(lines, s.movedOn(ctx, w, t.Branch.VMHead, l.VMHead))
+		if mayBeOwn(w) {
+			lines = append(lines, "errand lost its data, and was restored from a backup that does not know your last work. "+
+				"Check which requests the commits on the branch address already.")
+		}
 	}
 	if text := pushedMeanwhile(t, l); text != "" {
 		lines = append(lines, text)
@@ -98,8 +102,16 @@ func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string
 	if more := len(cmp.Files) - len(files); more > 0 {
 		files = append(files, fmt.Sprintf("and %d more", more))
 	}
-	return text + fmt.Sprintf("people pushed %s to %s, which changed %s.", step.Count(cmp.AheadBy, "commit"), where, strings.Join(files, ", "))
+	who := "people"
+	if mayBeOwn(w) {
+		who = "you or people"
+	}
+	commits := step.Count(cmp.AheadBy, "commit")
+	return text + fmt.Sprintf("%s pushed %s to %s, which changed %s.", who, commits, where, strings.Join(files, ", "))
 }
+
+// mayBeOwn reports whether unknown commits on the branch may be errand's own, from after the backup from which it was restored.
+func mayBeOwn(w *step.Attempt) bool { return !w.Job.Restored.IsZero() && w.Task.Branch.Head != "" }
 
 // pushedMeanwhile reports that people pushed commits on which the unpublished work is not based yet. It is empty if
 // nobody did, or if the agent is asked to resolve a conflict with them.
