@@ -166,7 +166,8 @@ type Post struct {
 	Hint     string    `json:"hint,omitempty"`
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Items    []string  `json:"items,omitempty"`
-	URL      string    `json:"url,omitempty"` // the page on which to follow Hint
+	Links    []string  `json:"links,omitempty"` // of a PostRound: the address of what each item answers, "" for none
+	URL      string    `json:"url,omitempty"`   // the page on which to follow Hint
 }
 
 // VetPrefix begins the keys of jobs of kind JobVet; the event's ID follows.

@@ -139,7 +139,8 @@ func (m *model) checkAttribution(e event.Event) {
 func (m *model) checkBackoff(before, after *state.Task, e event.Event) {
 	key := e.Task.String() + " life " + strconv.Itoa(after.Gen)
 	switch e.Kind() {
-	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindBranchMoved, event.KindPROpened, event.KindThreadsAnswered, event.KindGathered:
+	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindBranchMoved,
+		event.KindPROpened, event.KindThreadsAnswered, event.KindAnswersFound, event.KindGathered:
 		m.outages[key] = 0
 		return
 	case event.KindStepFailed:

@@ -121,7 +121,7 @@ func (p post) round() string {
 	if showsMoney(p.t) {
 		spent = fmt.Sprintf("<sub>%s spent so far.</sub>", money(p.t.Money))
 	}
-	return markdown.Paragraphs(title, text, markdown.BulletList(p.Items, 30), proposals(p.t, p.v), spent)
+	return markdown.Paragraphs(title, text, linkedAnswers(p.Items, p.Links), proposals(p.t, p.v), spent)
 }
 
 // thread renders an answer in a review thread. Items are the published commits that address it.

@@ -19,6 +19,14 @@ type said struct {
 	post state.Post
 }
 
+// answeredRound is a comment that answers a round, one part of it with an address.
+func answeredRound() state.Post {
+	return state.Post{
+		Kind: state.PostRound, OnPR: true, Text: "Both threads are answered.",
+		Items: []string{"`01234567` rename it", "documented"}, Links: []string{"", "https://github.example/octo/calc/pull/9#pullrequestreview-5"},
+	}
+}
+
 // everything returns a post of every kind and reason.
 func everything() map[string]said {
 	all := map[string]said{
@@ -53,7 +61,7 @@ func everything() map[string]said {
 		"ended_parked":          {with(func(t *state.Task) { prClosed(t); cancelled(t); t.PR.State, t.PR.KeptUntil = "closed", at(59) }), state.Post{Kind: state.PostEnded, By: writer}},
 		"pr_closed":             {with(prClosed), state.Post{Kind: state.PostPRClosed, OnPR: true}},
 		"pr_closed_late":        {with(prOpen), state.Post{Kind: state.PostPRClosed, OnPR: true}},
-		"round":                 {with(func(t *state.Task) { prOpen(t); t.Round = 2 }), state.Post{Kind: state.PostRound, OnPR: true, Text: "Both threads are answered.", Items: []string{"`01234567` rename it"}}},
+		"round":                 {with(func(t *state.Task) { prOpen(t); t.Round = 2 }), answeredRound()},
 		"thread":                {with(prOpen), state.Post{Kind: state.PostThread, Thread: 5, Text: "Renamed, as asked by @octocat.", Items: []string{"0123456789abcdef0123456789abcdef01234567"}}},
 		"thread_unchanged":      {with(prOpen), state.Post{Kind: state.PostThread, Thread: 5}},
 		"no_changes":            {with(implementing), state.Post{Kind: state.PostNoChanges, By: writer, Text: "It works already."}},

@@ -73,39 +73,55 @@ func otherAnswers(t *state.Task, list []OtherAnswer) string {
 	if len(list) == 0 {
 		return ""
 	}
+	var answers, urls []string
+	for _, o := range list {
+		answers, urls = append(answers, o.Text), append(urls, FeedbackURL(t, o.To))
+	}
+	return "Other feedback:\n" + linkedAnswers(answers, urls)
+}
+
+// linkedAnswers lists answers, each with a link to the feedback that it answers, if that has an address. After a restoration errand finds
+// its answers by these links.
+func linkedAnswers(answers, urls []string) string {
 	var b strings.Builder
-	b.WriteString("Other feedback:\n")
-	for i, o := range list {
+	for i, text := range answers {
 		if i == maxOthers {
-			fmt.Fprintf(&b, "- and %s\n", words.Many(len(list)-i, "more answer"))
+			fmt.Fprintf(&b, "- and %s\n", words.Many(len(answers)-i, "more answer"))
 			break
 		}
 		b.WriteString("- ")
-		if name, url := feedbackLink(t, o.To); url != "" {
-			b.WriteString(markdown.Link(name, url) + ": ")
+		if i < len(urls) && urls[i] != "" {
+			name := "comment"
+			if strings.Contains(urls[i], reviewAnchor) {
+				name = "review"
+			}
+			b.WriteString(markdown.Link(name, urls[i]) + ": ")
 		}
-		b.WriteString(markdown.Line(o.Text, 300) + "\n")
+		b.WriteString(markdown.Line(text, 300) + "\n")
 	}
 	return b.String()
 }
 
-// feedbackLink returns what a piece of feedback is, and its address, which is empty if it has none.
-func feedbackLink(t *state.Task, f state.Feedback) (name, url string) {
+// reviewAnchor begins the part of a review's address that is not its pull request's.
+const reviewAnchor = "#pullrequestreview-"
+
+// FeedbackURL returns the address of a piece of feedback on GitHub, "" if it has none.
+func FeedbackURL(t *state.Task, f state.Feedback) string {
 	kind, number, _ := strings.Cut(f.ID, ":")
 	id, err := strconv.ParseInt(number, 10, 64)
 	switch {
 	case f.Thread != 0:
-		return "comment", fmt.Sprintf("%s#discussion_r%d", t.PR.URL, f.Thread)
+		return fmt.Sprintf("%s#discussion_r%d", t.PR.URL, f.Thread)
 	case err != nil:
-		return "", ""
+		return ""
 	case kind == "comment" && f.OnPR:
-		return kind, fmt.Sprintf("%s#issuecomment-%d", t.PR.URL, id)
+		return fmt.Sprintf("%s#issuecomment-%d", t.PR.URL, id)
 	case kind == "comment":
-		return kind, fmt.Sprintf("%s/issues/%d#issuecomment-%d", t.Repo.URL, t.Key.Issue, id)
+		return fmt.Sprintf("%s/issues/%d#issuecomment-%d", t.Repo.URL, t.Key.Issue, id)
 	case kind == "review":
-		return kind, fmt.Sprintf("%s#pullrequestreview-%d", t.PR.URL, id)
+		return fmt.Sprintf("%s%s%d", t.PR.URL, reviewAnchor, id)
 	}
-	return "", ""
+	return ""
 }
 
 // reviewTally counts the threads by their results, such as "5 of 6 addressed, 1 question."

@@ -119,6 +119,11 @@ type (
 		Uncertain *UncertainAnswers `json:"doubtful,omitempty"`
 	}
 
+	// AnswersFound says which feedback of the task errand has answered, without the store's knowledge.
+	AnswersFound struct {
+		IDs []string `json:"ids,omitempty"` // of the feedback
+	}
+
 	// Gathered has the feedback of a round.
 	Gathered struct {
 		Feedback []state.Feedback `json:"feedback,omitempty"`

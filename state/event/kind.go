@@ -55,6 +55,7 @@ const (
 	KindPRFound          Kind = "pr_found"
 	KindPRReplaced       Kind = "pr_replaced"
 	KindThreadsAnswered  Kind = "answered"
+	KindAnswersFound     Kind = "answers_found"
 	KindGathered         Kind = "gathered"
 	KindWorkSaved        Kind = "saved"
 	KindIssueCreated     Kind = "created"
@@ -115,6 +116,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindPRFound:          decode[PRFound],
 	KindPRReplaced:       decode[PRReplaced],
 	KindThreadsAnswered:  decode[ThreadsAnswered],
+	KindAnswersFound:     decode[AnswersFound],
 	KindGathered:         decode[Gathered],
 	KindWorkSaved:        decode[WorkSaved],
 	KindIssueCreated:     decode[IssueCreated],
@@ -262,6 +264,9 @@ func (PRReplaced) Kind() Kind { return KindPRReplaced }
 
 // Kind returns [KindThreadsAnswered].
 func (ThreadsAnswered) Kind() Kind { return KindThreadsAnswered }
+
+// Kind returns [KindAnswersFound].
+func (AnswersFound) Kind() Kind { return KindAnswersFound }
 
 // Kind returns [KindGathered].
 func (Gathered) Kind() Kind { return KindGathered }

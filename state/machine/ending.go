@@ -246,7 +246,8 @@ func interruptStep(c *change) {
 // isStepSuccess reports whether the event is the success of a step, which ends an outage.
 func isStepSuccess(c *change) bool {
 	switch c.e.Kind() {
-	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindBranchMoved, event.KindPROpened, event.KindPRFound, event.KindThreadsAnswered, event.KindGathered:
+	case event.KindStarted, event.KindLaunched, event.KindCollected, event.KindCommitted, event.KindBranchMoved,
+		event.KindPROpened, event.KindPRFound, event.KindThreadsAnswered, event.KindAnswersFound, event.KindGathered:
 		return true
 	}
 	return false

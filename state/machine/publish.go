@@ -219,6 +219,36 @@ func continueFoundPR(c *change) {
 	c.enqueueGather(c.e.Now.Add(c.p.Gather))
 }
 
+// isLaunching reports whether the event is about the task's run, and that is about to be launched.
+func isLaunching(c *change) bool {
+	return c.t.Run != nil && c.t.Run.State == state.RunLaunching && c.t.Run.ID == c.e.Run
+}
+
+// continueUnanswered removes the feedback that errand had answered before its store was restored from an older backup. The run is launched
+// for the rest; if nothing is left, the round is over, and unpublished work of it is saved.
+func continueUnanswered(c *change) {
+	answered, left := of[event.AnswersFound](c).IDs, false
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
+		if !slices.Contains(answered, f.ID) {
+			left = left || f.Kind != state.FeedbackCondition
+			return false
+		}
+		c.t.SeenIDs = appendBounded(c.t.SeenIDs, f.ID, maxTrustedSeenIDs)
+		moveToDiscussion(c, f)
+		return true
+	})
+	if left {
+		c.enqueueStep(state.JobLaunch)
+		return
+	}
+	reason := fmt.Sprintf("review round %d was answered before errand was restored from a backup", c.t.Round)
+	saveUnpublished(c, reason)
+	c.dropRun(reason)
+	c.t.Work, c.dropWork = nil, true
+	c.enterPhase(state.PhasePROpen, reason)
+	c.gatherMissed(false)
+}
+
 // gatherMissed gathers the next round if feedback arrived meanwhile, or may have.
 func (c *change) gatherMissed(reviewed bool) {
 	if len(c.pendingFeedback()) > 0 || c.t.PR.Unread || reviewed {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/errand-bot/errand/state"
@@ -71,5 +72,72 @@ func TestFoundPRIsContinued(t *testing.T) {
 	l.do(event.Event{Payload: event.PRFound{PR: state.PR{Number: 6, State: state.PROpen}}})
 	if l.task.PR.Number != 5 {
 		t.Errorf("got pull request %+v instead of the task's", l.task.PR)
+	}
+}
+
+// TestAnsweredFeedbackIsRemoved: before the run of a review round is launched, feedback that was answered before errand was restored from a
+// backup is removed. If nothing else is left, the round is over, and unpublished work of it is saved.
+func TestAnsweredFeedbackIsRemoved(t *testing.T) {
+	t.Parallel()
+	all := []string{"thread:1:2", "thread:3:4"}
+	thread := func(id string) state.Feedback {
+		return state.Feedback{ID: id, Kind: state.FeedbackThread, By: writer, Thread: 1}
+	}
+	for name, test := range map[string]struct {
+		found       []string
+		until       func(l *life)
+		phase       state.Phase
+		jobs        []state.JobKind
+		left, saved int
+	}{
+		"all of it": {found: all, phase: state.PhasePROpen},
+		"a part":    {found: []string{"thread:3:4"}, phase: state.PhaseAddressingReview, jobs: []state.JobKind{state.JobLaunch}, left: 1},
+		"other":     {found: []string{"thread:5:6"}, phase: state.PhaseAddressingReview, jobs: []state.JobKind{state.JobLaunch}, left: 2},
+		"more since": {found: all, phase: state.PhaseAddressingReview, jobs: []state.JobKind{state.JobLaunch}, left: 1, until: func(l *life) {
+			l.do(event.Event{Payload: event.Gathered{Feedback: []state.Feedback{thread("thread:7:8")}}})
+		}},
+		"after a failed rebase": {found: all, phase: state.PhasePROpen, saved: 1, until: func(l *life) {
+			l.launch()
+			l.end(state.RunResult{Outcome: "done"})
+			work := state.Work{Run: l.task.Work.Run, Ref: "stored", Paths: 1, LocalHead: "h", LocalTree: "t"}
+			l.do(event.Event{Payload: event.Collected{Work: &work}})
+			l.do(event.Event{Payload: event.BranchAhead{Head: "theirs"}})
+			l.do(event.Event{Payload: event.Conflict{Head: "theirs", Paths: []string{"a.txt"}}})
+			l.task.Feedback = slices.DeleteFunc(l.task.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackConflict })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPR()
+			l.do(event.Event{Payload: event.Gathered{Feedback: []state.Feedback{thread("thread:1:2"), thread("thread:3:4")}}})
+			if test.until != nil {
+				test.until(l)
+			}
+			run := l.task.Run.ID
+			found := event.Event{Run: run, Payload: event.AnswersFound{IDs: test.found}}
+			l.do(found)
+			l.want(test.phase, test.jobs...)
+			if len(l.task.Feedback) != test.left || len(l.task.Saved) != test.saved {
+				t.Errorf("got feedback %+v and saved work %+v", l.task.Feedback, l.task.Saved)
+			}
+			ended := test.phase == state.PhasePROpen
+			if ended != (l.task.Run == nil) || !ended && l.task.Run.ID != run || ended && l.task.Work != nil {
+				t.Errorf("got run %+v and work %+v", l.task.Run, l.task.Work)
+			}
+			l.do(event.Event{Payload: event.Gathered{Feedback: []state.Feedback{thread(test.found[0])}}}) // from a webhook that comes late
+			if ended {
+				l.want(state.PhasePROpen)
+				l.do(found)
+				l.want(state.PhasePROpen)
+			}
+		})
+	}
+	l := newLife(t)
+	l.toPR()
+	l.beginRound()
+	l.do(event.Event{Run: l.task.Run.ID, Payload: event.AnswersFound{IDs: ids(l.task.Feedback)}})
+	if l.want(state.PhaseAddressingReview); l.task.Run == nil || len(l.task.Feedback) != 1 {
+		t.Errorf("a working agent: got run %+v, feedback %+v", l.task.Run, l.task.Feedback)
 	}
 }

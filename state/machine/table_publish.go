@@ -113,6 +113,12 @@ var publishRows = []Row{
 		Doc: "errand was restored from a backup, and opened it after that; unpublished work is saved",
 	},
 	{
+		From: []state.Phase{state.PhaseAddressingReview}, On: event.KindAnswersFound,
+		If: "the run is about to be launched", when: isLaunching,
+		To: []state.Phase{Same, state.PhasePROpen}, do: continueUnanswered,
+		Doc: "errand was restored from a backup, and answered them after that; the run addresses the rest, and without a rest the round is over",
+	},
+	{
 		From: []state.Phase{state.PhaseAwaitingAnswer, state.PhaseFailed, state.PhaseCancelled, state.PhaseDone},
 		On:   event.KindPROpened,
 		If:   "the task changed course while it was being opened",

@@ -14,9 +14,8 @@ const lifecycleHead = `# The lifecycle of a task
 
 <!-- Made by ` + "`make generate`" + ` from the transition table in state/machine. -->
 
-A task is errand's work on one issue. It is always in one of the phases below. Only events change it: a webhook, a
-reaction that was found, the end of an agent's run, the result of a job, or an expired time. The program uses the table at the
-end: the first matching row applies, and an event without a matching row changes nothing.
+A task is errand's work on one issue. It is always in one of these phases, and only events change it: a webhook, a reaction, the end of
+a run, the result of a job, or an expired time. The first matching row of the table at the end applies; without one nothing changes.
 
 `
 

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/trust"
@@ -54,7 +52,7 @@ func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Th
 	var last *forge.Comment
 	var words []string
 	addressed := addressedComments(th.Comments, me)
-	answered := lastAnswered(th.Comments, me)
+	answered := step.LastAnswered(th.Comments, me)
 	for i := range th.Comments {
 		c := &th.Comments[i]
 		if c.ID <= answered || c.Author.ID == me.BotID {
@@ -84,25 +82,6 @@ func (s *Steps) threadFeedback(ctx context.Context, w *step.Attempt, th forge.Th
 		ID: fmt.Sprintf("thread:%d:%d", th.TopID, last.ID), Kind: state.FeedbackThread, By: last.Author, At: last.CreatedAt,
 		Body: strings.Join(words, "\n\n"), Path: th.Path, Line: th.Line, Hunk: th.Hunk, Thread: th.TopID, OnPR: true,
 	}, nil
-}
-
-// lastAnswered returns the ID of the newest comment that errand has answered, 0 if there is none. The marker of an answer
-// names it: people may have written more while the agent worked.
-func lastAnswered(list []forge.Comment, me forge.App) (last int64) {
-	for _, c := range list {
-		if c.Author.ID != me.BotID {
-			continue
-		}
-		id := c.ID // without a readable marker, it answers all before it
-		key, _ := comment.FindMarker(c.Body)
-		if _, feedback, ok := strings.Cut(key, "-thread:"); ok {
-			if n, err := strconv.ParseInt(feedback[strings.LastIndexByte(feedback, ':')+1:], 10, 64); err == nil {
-				id = n
-			}
-		}
-		last = max(last, id)
-	}
-	return last
 }
 
 // addressedComments reports for each comment of a thread whether it is for errand. A comment that starts the thread is

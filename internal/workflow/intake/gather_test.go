@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -88,7 +89,7 @@ func TestLastAnswered(t *testing.T) {
 		"a person copied the marker":  {[]forge.Comment{why, {ID: 13, Author: ada, Body: comment.Marker("1.answer-1-thread:11:11")}}, 0},
 		"the marker is not by number": {[]forge.Comment{why, answer(13, "1.answer-1-thread:11:x")}, 13},
 	} {
-		if got := lastAnswered(tt.thread, me); got != tt.want {
+		if got := step.LastAnswered(tt.thread, me); got != tt.want {
 			t.Errorf("%s: got %d, want %d", name, got, tt.want)
 		}
 	}

@@ -59,6 +59,7 @@ type GitHub interface {
 	step.Heads
 	step.Installations
 	step.PRs
+	step.Answers
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
 	Rendered(ctx context.Context, r forge.Repo, text forge.TextRef) (string, error)
 }
@@ -99,6 +100,15 @@ func (s *Steps) Launch(ctx context.Context, w *step.Attempt) (event.Event, error
 		}
 		if found != nil {
 			return event.Event{Run: t.Run.ID, Payload: *found}, nil
+		}
+	}
+	if t.Run.Kind == state.RunReview {
+		answered, err := step.FindAnswered(ctx, s.GitHub, w)
+		if err != nil {
+			return event.Event{}, err
+		}
+		if len(answered) > 0 {
+			return event.Event{Run: t.Run.ID, Payload: event.AnswersFound{IDs: answered}}, nil
 		}
 	}
 	if waiting, err := s.Workspaces.Hold(ctx, t); waiting != nil || err != nil { // checked again in Reach

@@ -34,6 +34,9 @@ func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error
 	if err := s.readThreads(ctx, r); err != nil {
 		return event.Event{}, err
 	}
+	if r.earlier, err = step.FindAnswered(ctx, s.GitHub, w); err != nil {
+		return event.Event{}, err
+	}
 	if t.Work.Review != "" {
 		return s.submit(ctx, r)
 	}
@@ -60,22 +63,23 @@ func (s *Steps) Answer(ctx context.Context, w *step.Attempt) (event.Event, error
 // over, nil if there are none.
 func (s *Steps) roundPost(r *round, left func(f state.Feedback) bool) *state.Post {
 	t := r.Task
-	var items []string
-	for _, o := range s.otherAnswers(t, left) {
-		items = append(items, o.Text)
+	var items, links []string
+	for _, o := range s.otherAnswers(r, left) {
+		items, links = append(items, o.Text), append(links, comment.FeedbackURL(t, o.To))
 	}
 	if len(items) == 0 {
 		return nil
 	}
-	return &state.Post{Kind: state.PostRound, OnPR: true, Text: mapIDs(roundSummary(t.Work), t.Work.IDs), Items: items,
+	return &state.Post{Kind: state.PostRound, OnPR: true, Text: mapIDs(roundSummary(t.Work), t.Work.IDs), Items: items, Links: links,
 		By: t.Feedback[0].By}
 }
 
 // otherAnswers returns the answers to feedback outside of threads, and to that in threads which are left over.
-func (s *Steps) otherAnswers(t *state.Task, left func(f state.Feedback) bool) (list []comment.OtherAnswer) {
+func (s *Steps) otherAnswers(r *round, left func(f state.Feedback) bool) (list []comment.OtherAnswer) {
+	t := r.Task
 	for _, f := range t.Feedback {
 		switch {
-		case f.TakenBy == "":
+		case f.TakenBy == "" || slices.Contains(r.earlier, f.ID):
 		case f.Thread != 0:
 			if left(f) {
 				text, _ := s.answerTo(t, f)
@@ -142,6 +146,8 @@ type round struct {
 	threads map[int64]forge.Thread
 	// replied has the keys of the answers that are on GitHub.
 	replied map[string]bool
+	// earlier has the feedback that was answered before errand was restored from a backup.
+	earlier []string
 	// doubtful are the answers that may have been written before; they are looked for again later.
 	doubtful event.UncertainAnswers
 }
@@ -153,7 +159,9 @@ func (r *round) keyPrefix() string { return fmt.Sprintf("%d.answer-%d-", r.Task.
 func (r *round) key(f state.Feedback) string { return r.keyPrefix() + f.ID }
 
 // answered reports whether an answer is on GitHub.
-func (r *round) answered(f state.Feedback) bool { return r.replied[r.key(f)] }
+func (r *round) answered(f state.Feedback) bool {
+	return r.replied[r.key(f)] || slices.Contains(r.earlier, f.ID)
+}
 
 // targets returns the feedback whose threads still exist. A thread is gone if its first comment was deleted.
 func (r *round) targets() (list []state.Feedback) {

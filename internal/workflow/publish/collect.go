@@ -75,6 +75,7 @@ type GitHub interface {
 	ResolveThread(ctx context.Context, r forge.Repo, thread string) error
 	Identity(ctx context.Context, r forge.Repo, p state.Person) (name, email string, err error)
 	FindReplies(ctx context.Context, r forge.Repo, number int, marker string, since time.Time) ([]forge.Comment, error)
+	CommentsSince(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error)
 	DeleteReply(ctx context.Context, r forge.Repo, id int64) error
 }
 

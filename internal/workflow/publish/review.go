@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -97,9 +96,9 @@ func (s *Steps) reviewBody(r *round) string {
 	v.Key = fmt.Sprintf("%d.review-%d", t.Gen, t.Round)
 	in := comment.ReviewInput{Summary: mapIDs(roundSummary(t.Work), t.Work.IDs)}
 	answered := func(f state.Feedback) bool { return r.threads[f.Thread].Node != "" && r.answered(f) }
-	in.Others = s.otherAnswers(t, func(f state.Feedback) bool { return !answered(f) })
+	in.Others = s.otherAnswers(r, func(f state.Feedback) bool { return !answered(f) })
 	for _, f := range r.targets() {
-		if !answered(f) {
+		if !answered(f) || slices.Contains(r.earlier, f.ID) {
 			continue
 		}
 		result, sha := threadResult(t, f)
@@ -162,17 +161,8 @@ func (s *Steps) hasNewer(ctx context.Context, th forge.Thread, f state.Feedback)
 	if err != nil {
 		return true
 	}
-	last := lastComment(f)
+	last := step.LastComment(f)
 	return slices.ContainsFunc(th.Comments, func(c forge.Comment) bool { return c.ID > last && c.Author.ID != me.BotID })
-}
-
-// lastComment returns the ID of the newest comment in a thread that the feedback contains; see intake.
-func lastComment(f state.Feedback) int64 {
-	id, err := strconv.ParseInt(f.ID[strings.LastIndexByte(f.ID, ':')+1:], 10, 64)
-	if err != nil {
-		return f.Thread
-	}
-	return id
 }
 
 // requestReviews requests another review from the people who requested changes before the round began, unless they
