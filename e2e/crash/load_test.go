@@ -95,7 +95,7 @@ const loadRules = `rules:
   - name: review
     step: review
     turns:
-      - bash: ["git log -1 --format=%s | grep -qx 'Take the review in' || { n=$(date +%N); echo $n > review-$n.txt; git add -A; git commit -qm 'Take the review in'; }; git rev-parse HEAD"]
+      - bash: ["git log -1 --format=%s | grep -q 'Take the review in' || { n=$(date +%N); echo $n > review-$n.txt; git add -A; git commit -qm 'Take the review in'; }; git rev-parse HEAD"]
       - text: |
           Taken in.
 
