@@ -56,14 +56,14 @@ func TestTaskRunsAfterSetup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	screen := &setuptest.Screen{}
 	done := make(chan error, 1)
 	go func() {
 		done <- installing.Run(ctx, installing.Env{
 			In: strings.NewReader(""), Out: screen, Lookup: os.LookupEnv, Now: time.Now, Transport: webtest.Transport(), Poll: 50 * time.Millisecond,
-			Wait: time.Minute, Program: "errand", TryModels: server.TryModels,
+			Wait: patience, Program: "errand", TryModels: server.TryModels,
 		}, installing.Options{Dir: filepath.Join(dir, "errand"), Answers: answers, Listen: "127.0.0.1:0", Skip: []string{"checks"}})
 	}()
 	setuptest.Play(ctx, t, screen, demo.Maintainer, demo.Full)
@@ -74,7 +74,7 @@ func TestTaskRunsAfterSetup(t *testing.T) {
 	if err := w.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	play := demo.Play{World: w, Say: t.Logf, Wait: func(string, time.Duration) {}, Patience: time.Minute}
+	play := demo.Play{World: w, Say: t.Logf, Wait: func(string, time.Duration) {}, Patience: patience}
 	if _, err := play.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

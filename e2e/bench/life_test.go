@@ -111,7 +111,7 @@ func onlyGit(git, other http.RoundTripper) http.RoundTripper {
 // play plays the demo's complete life.
 func play(tb testing.TB, w *demo.World) demo.Result {
 	tb.Helper()
-	p := &demo.Play{World: w, Say: func(string, ...any) {}, Wait: func(string, time.Duration) {}, Patience: time.Minute}
+	p := &demo.Play{World: w, Say: func(string, ...any) {}, Wait: func(string, time.Duration) {}, Patience: 5 * time.Minute}
 	res, err := p.Run(tb.Context())
 	check(tb, err)
 	return res

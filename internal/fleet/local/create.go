@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -171,21 +174,28 @@ func (p *Provider) newRecord(kind string) box.Record {
 	}
 }
 
+// Ports below those that the kernel gives to programs that ask for any (from 32768 on Linux) and to outgoing connections. The sandbox opens
+// its port later, and would often find one of those in use.
+const firstPort, lastPort = 10_000, 32_767
+
 // freePort chooses a loopback port that is unused and assigned to no sandbox.
 func (p *Provider) freePort() (int, error) {
 	for range 100 {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			return 0, fmt.Errorf("choose a port for the tether: %w", err)
 		}
-		port := ln.Addr().(*net.TCPAddr).Port
 		_ = ln.Close()
 		taken, err := p.portTaken(port)
 		if err != nil || !taken {
 			return port, err
 		}
 	}
-	return 0, errors.New("choose a port for the tether: every one tried belongs to a box")
+	return 0, errors.New("choose a port for the tether: every one tried is in use")
 }
 
 func (p *Provider) portTaken(port int) (bool, error) {

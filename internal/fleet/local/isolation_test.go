@@ -155,6 +155,11 @@ func TestTetherPort(t *testing.T) {
 	if a.TetherPort == b.TetherPort {
 		t.Errorf("two plain sandboxes share port %d", a.TetherPort)
 	}
+	for _, vm := range []fleet.VM{a, b} {
+		if vm.TetherPort < 10_000 || vm.TetherPort > 32_767 {
+			t.Errorf("got port %d, which the kernel may give to another program before the sandbox uses it", vm.TetherPort)
+		}
+	}
 	p, _ = newProvider(t, local.KindUserns, nil)
 	if vm := create(t, p, "c"); vm.TetherPort != 9413 {
 		t.Errorf("got port %d", vm.TetherPort)
