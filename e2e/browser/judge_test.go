@@ -71,9 +71,14 @@ func (b *tab) axe(rules []string) []string {
 	return bad
 }
 
-// walk moves through the page with the Tab key only.
+// walk moves through the page with the Tab key only. Chromium counts as the program in front: it draws no focus while another one is, and
+// without a screen that is so until it has dealt with the first keys.
 func (b *tab) walk() []string {
 	b.t.Helper()
+	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return err
+	}))
 	stops := min(must[int](b, "walk()"), mostStops)
 	keys := make([]chromedp.Action[chromedp.Void], 0, stops+8)
 	for range stops + 8 { // scrollable elements are stops, too
