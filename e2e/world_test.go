@@ -209,20 +209,24 @@ func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // child is errand as a separate process.
-type child struct{ cmd *exec.Cmd }
+type child struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when it has ended
+}
 
+// startChild starts errand and waits until it is ready. If it ends before that, as when another program of this host has got its port for a
+// moment, it is started again, as systemd does.
 func startChild(s *story) (*child, error) {
-	cmd, err := stage.Child(s.w.ConfigFile(), strings.TrimPrefix(s.w.URL, "http://"), common.Bin, s.log.Name(), s.w.Timing())
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	c := &child{cmd: cmd}
+	var c *child
+	poll := &http.Client{Transport: webtest.Transport(), Timeout: 10 * time.Second}
 	for end := time.Now().Add(patience); time.Now().Before(end); pause() {
-		resp, err := webtest.Client().Get(s.w.URL + "/readyz")
+		if c == nil || c.hasEnded() {
+			var err error
+			if c, err = runChild(s); err != nil {
+				return nil, err
+			}
+		}
+		resp, err := poll.Get(s.w.URL + "/readyz")
 		if err != nil {
 			continue
 		}
@@ -234,13 +238,37 @@ func startChild(s *story) (*child, error) {
 	return nil, errors.Join(errors.New("errand did not become ready"), c.kill())
 }
 
+func runChild(s *story) (*child, error) {
+	cmd, err := stage.Child(s.w.ConfigFile(), strings.TrimPrefix(s.w.URL, "http://"), common.Bin, s.log.Name(), s.w.Timing())
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c := &child{cmd: cmd, ended: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the error reports the kill
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+func (c *child) hasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // kill is kill -9.
 func (c *child) kill() error {
-	if err := c.cmd.Process.Kill(); err != nil {
-		return err
-	}
-	_ = c.cmd.Wait() // the error reports the kill
-	return nil
+	err := c.cmd.Process.Kill()
+	<-c.ended
+	return err
 }
 
 // pause waits between two checks of a condition.
