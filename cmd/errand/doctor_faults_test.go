@@ -349,7 +349,7 @@ func (c *clinic) notRoot() {
 	}
 }
 
-// giveToNobody makes the user nobody the owner of a folder.
+// giveToNobody makes the system's account "nobody" the owner of a folder.
 func (c *clinic) giveToNobody(name string) {
 	c.t.Helper()
 	if os.Geteuid() != 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
-// teamFaults are about teams of operators. Nobody is one by a team then, which is a failure.
+// teamFaults are about teams of operators. Each is a failure: with it, members of the teams are not operators.
 func teamFaults() []planted {
 	return []planted{
 		{"no permission for teams", true, func(c *clinic) { c.team("globex/ops") }, []problem{

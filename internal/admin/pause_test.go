@@ -158,7 +158,7 @@ func TestBoardShowsPauses(t *testing.T) {
 	want(t, w.page("/metrics"), `errand_paused{scope="repository"} 0`)
 }
 
-// TestTaskPausesItsRepository: the page of an open task offers operators to pause its repository, or to resume it, and nobody else.
+// TestTaskPausesItsRepository: only operators see the button that pauses or resumes the repository on the page of an open task.
 func TestTaskPausesItsRepository(t *testing.T) {
 	t.Parallel()
 	p := newPeopled(t, nil)

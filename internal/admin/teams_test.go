@@ -176,7 +176,7 @@ func TestUnclearTeams(t *testing.T) {
 	}
 }
 
-// TestTeamBelongsToAnOrganizationNotALogin: who takes the login of a team's organization, and installs the App there, makes nobody an operator.
+// TestTeamBelongsToAnOrganizationNotALogin: somebody who takes over the login of a team's organization, and installs the App there, does not become an operator.
 func TestTeamBelongsToAnOrganizationNotALogin(t *testing.T) {
 	t.Parallel()
 	p, h := newTeamed(t)
@@ -243,7 +243,7 @@ func TestStrangersUseUpNoQuestions(t *testing.T) {
 	}
 }
 
-// TestHangingTeams: GitHub that does not answer about teams delays a page for seconds, and makes nobody an operator.
+// TestHangingTeams: if GitHub does not answer questions about teams, a page is delayed by seconds only, and the person is not an operator.
 func TestHangingTeams(t *testing.T) {
 	t.Parallel()
 	p, _ := newTeamed(t)

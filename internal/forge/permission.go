@@ -99,8 +99,8 @@ func (f *Forge) IsTeamMember(ctx context.Context, organization, team string, who
 	return got.GetState() == "active", in.Account.ID, nil
 }
 
-// teamInstallation returns the App's installation on an organization, from the cache if that one grants what teams need. The error says
-// what it lacks.
+// teamInstallation returns the App's installation on an organization, from the cache if that one grants the permission for teams. The
+// error names the missing installation or permission.
 func (f *Forge) teamInstallation(ctx context.Context, organization, about string) (Installation, error) {
 	for _, in := range f.recentInstallations() {
 		if strings.EqualFold(in.Account.Login, organization) && !in.Suspended && !in.lacksTeams() {

@@ -80,8 +80,8 @@ func TestIsTeamMember(t *testing.T) {
 	}
 }
 
-// TestUnclearTeamMembership: while GitHub does not say whether somebody is a member, the answer is an error whose reason names nothing that a
-// stranger must not read. What is granted later is noticed at once.
+// TestUnclearTeamMembership: while GitHub does not say whether somebody is a member, the answer is an error whose reason names neither the
+// organization nor the team. A permission that is granted later is noticed at once.
 func TestUnclearTeamMembership(t *testing.T) {
 	t.Parallel()
 	for reason, c := range map[string]struct {

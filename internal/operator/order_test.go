@@ -12,7 +12,7 @@ import (
 	"github.com/errand-bot/errand/internal/selfclient"
 )
 
-// TestEach: a refusal does not affect other subjects, and is an object for programs; another error ends the loop, and says what was not tried.
+// TestEach: a refusal does not affect other subjects, and is an object for programs; another error ends the loop, and names the subjects that were not tried.
 func TestEach(t *testing.T) {
 	t.Parallel()
 	for asJSON, want := range map[bool]struct{ out, errs string }{

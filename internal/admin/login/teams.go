@@ -57,7 +57,7 @@ type doubt struct {
 	err    error // for the log
 }
 
-// includesByTeam reports whether a person is an operator as a member of a team. While GitHub cannot be asked nobody is: reason says why.
+// includesByTeam reports whether a person is an operator as a member of a team. While GitHub cannot be asked, the answer is no, and reason says why.
 func (o *operators) includesByTeam(ctx context.Context, last *membership, who state.Person) (member bool, reason string) {
 	t := o.teams
 	now := t.now()
