@@ -59,7 +59,7 @@ func (u refs) mayMerge(p *Pull, in Merge) error {
 	case in.Method != "" && in.Method != "merge" && in.Method != "squash":
 		return errInvalid("PullRequest", "merge_method", "invalid")
 	}
-	return nil
+	return u.mayMergeChecks(p)
 }
 
 func (u refs) commitMerge(p *Pull, in Merge, base, tree string) (string, error) {

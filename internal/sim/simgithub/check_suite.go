@@ -123,7 +123,7 @@ func (j encoder) checkApp(r *Repo, ours bool) obj {
 		return j.app()
 	}
 	return obj{
-		"id": 15368, "slug": "github-actions", "node_id": nodeID("A", 15368), "owner": j.user(r.Owner),
+		"id": actionsApp, "slug": "github-actions", "node_id": nodeID("A", actionsApp), "owner": j.user(r.Owner),
 		"name": "GitHub Actions", "description": "", "external_url": j.s.base, "html_url": j.html("/apps/github-actions"),
 		"created_at": stamp(r.CreatedAt), "updated_at": stamp(r.CreatedAt),
 		"permissions": obj{"checks": "write"}, "events": []string{"check_run"},

@@ -105,6 +105,9 @@ func (ps pulls) mergeability(p *Pull) (mergeable any, state string) {
 	if p.Draft {
 		return true, "draft"
 	}
+	if ps.s.unmet(p) != "" {
+		return true, "blocked"
+	}
 	switch state, _ := r.CombinedStatus(p.HeadSHA); state {
 	case "failure", "pending":
 		return true, "unstable"

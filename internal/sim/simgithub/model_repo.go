@@ -23,9 +23,11 @@ type Repo struct {
 	CheckRuns     []*CheckRun
 	CheckSuites   []*CheckSuite
 	Statuses      []*Status
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
-	PushedAt      time.Time
+	// RequiredChecks are the checks that branches require. The map and its lists are never changed, only replaced.
+	RequiredChecks map[string][]RequiredCheck
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+	PushedAt       time.Time
 
 	wasEmpty   bool // it was created without a commit
 	lastNumber int

@@ -90,7 +90,7 @@ func restTable() []route {
 	var all []route
 	for _, part := range [][]route{
 		appRoutes(), userRoutes(), teamRoutes(), repoRoutes(), contentRoutes(), gitRoutes(), commitRoutes(), checkRoutes(), issueRoutes(),
-		commentRoutes(), reactionRoutes(), labelRoutes(), relationRoutes(), pullRoutes(), reviewRoutes(),
+		commentRoutes(), reactionRoutes(), labelRoutes(), relationRoutes(), pullRoutes(), reviewRoutes(), ruleRoutes(),
 	} {
 		all = append(all, part...)
 	}

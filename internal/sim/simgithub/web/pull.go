@@ -16,7 +16,7 @@ type pullHead struct {
 	MergedBy   string
 	MergeSHA   string
 	Mergeable  bool
-	MergeState string // clean, dirty, unstable, draft or unknown
+	MergeState string // clean, dirty, blocked, unstable, draft or unknown
 	Checks     []checkView
 	CheckSum   string // success, pending, failure or empty
 	Commits    int

@@ -1,0 +1,125 @@
+package simgithub
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// RequiredCheck is a check that a branch requires before pull requests can be merged into it.
+type RequiredCheck struct {
+	Context string
+	App     int64 // the only App whose check counts; 0: any
+	Classic bool  // required by the branch's protection, not by a ruleset
+}
+
+// RequireChecks replaces the checks that a branch requires. The branch need not exist.
+func (s *Sim) RequireChecks(repo, branch string, list ...RequiredCheck) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(repo)]
+	if !ok {
+		return errNotFound()
+	}
+	required := maps.Clone(r.RequiredChecks)
+	if required == nil {
+		required = map[string][]RequiredCheck{}
+	}
+	required[branch] = slices.Clone(list)
+	r.RequiredChecks = required
+	return nil
+}
+
+// requires reports whether a branch requires a check of an App, which is 0 for a status.
+func (r *Repo) requires(branch, context string, app int64) bool {
+	return slices.ContainsFunc(r.RequiredChecks[branch], func(q RequiredCheck) bool {
+		return q.Context == context && (q.App == 0 || q.App == app)
+	})
+}
+
+// actionsApp is the ID of the App that represents a CI.
+const actionsApp = 15368
+
+func (s *Sim) appOf(k *CheckRun) int64 {
+	if k.ByApp {
+		return s.app.ID
+	}
+	return actionsApp
+}
+
+// unmet returns the sentence by which GitHub refuses to merge a head whose required checks have not succeeded, or an empty string.
+func (s *Sim) unmet(p *Pull) string {
+	r := p.issue.repo
+	for _, q := range r.RequiredChecks[p.Base] {
+		reported := false
+		for _, k := range r.newestRuns(p.HeadSHA) {
+			if k.Name != q.Context || q.App != 0 && q.App != s.appOf(k) {
+				continue
+			}
+			reported = true
+			if k.Status != "completed" {
+				return fmt.Sprintf("Required status check %q is in progress.", q.Context)
+			}
+			if !slices.Contains([]string{"success", "neutral", "skipped"}, k.Conclusion) {
+				return fmt.Sprintf("Required status check %q is failing.", q.Context)
+			}
+		}
+		_, statuses := r.CombinedStatus(p.HeadSHA)
+		for _, k := range statuses {
+			if k.Context != q.Context || q.App != 0 {
+				continue
+			}
+			reported = true
+			if k.State != "success" {
+				return fmt.Sprintf("Required status check %q is %s.", q.Context, map[bool]string{true: "pending", false: "failing"}[k.State == "pending"])
+			}
+		}
+		if !reported {
+			return fmt.Sprintf("Required status check %q is expected.", q.Context)
+		}
+	}
+	return ""
+}
+
+func ruleRoutes() []route {
+	return []route{{"GET", "/repos/{owner}/{repo}/rules/branches/{branch...}", listBranchRules}}
+}
+
+// listBranchRules lists the rules of rulesets that apply to a branch, which need not exist: those that require checks.
+func listBranchRules(c *call) (any, error) {
+	r, err := c.repository()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.need(r, "metadata", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	var checks []any
+	for _, q := range r.RequiredChecks[c.vars["branch"]] {
+		if q.Classic {
+			continue
+		}
+		o := obj{"context": q.Context}
+		if q.App != 0 {
+			o["integration_id"] = q.App
+		}
+		checks = append(checks, o)
+	}
+	var rules []obj
+	if len(checks) > 0 {
+		rules = append(rules, obj{
+			"type": "required_status_checks", "ruleset_source_type": "Repository", "ruleset_source": r.FullName(), "ruleset_id": 1,
+			"parameters": obj{"required_status_checks": checks, "strict_required_status_checks_policy": false, "do_not_enforce_on_create": false},
+		})
+	}
+	return each(page(c, rules), func(o obj) obj { return o }), nil
+}
+
+// mayMergeChecks returns GitHub's refusal to merge a pull request without its required checks, or nil.
+func (u refs) mayMergeChecks(p *Pull) error {
+	if why := u.x.s.unmet(p); why != "" {
+		return &Error{Status: http.StatusMethodNotAllowed, Message: why}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package simgithub_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+)
+
+// A pull request cannot be merged before the checks that its base requires have succeeded on its head, and the rules of the base name them.
+func TestRequiredChecks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "topic", Message: "Fix", Files: map[string]string{"calc.go": fixed}})
+	check(t, err)
+	p, err := w.Owner.OpenPull(repo, simgithub.NewPull{Title: "A", Head: "topic"})
+	check(t, err)
+	sha := p.Pull.HeadSHA
+	check(t, w.Sim.RequireChecks(repo, "main", simgithub.RequiredCheck{Context: "build"}, simgithub.RequiredCheck{Context: "lint", App: 15368}))
+	refused := func(with string) {
+		t.Helper()
+		var e *simgithub.Error
+		if err := w.Owner.Merge(repo, p.Number, simgithub.Merge{}); !errors.As(err, &e) || e.Status != 405 || !strings.Contains(e.Message, with) {
+			t.Errorf("got %v, want a refusal with %q", err, with)
+		}
+		if v, err := w.Owner.PullView(repo, p.Number); err != nil || v.State != "blocked" {
+			t.Errorf("got %s, %v, want blocked", v.State, err)
+		}
+	}
+	refused(`"build" is expected`)
+	check(t, w.Sim.CheckRun(repo, sha, "build", "failure", ""))
+	refused(`"build" is failing`)
+	check(t, w.Sim.CheckRun(repo, sha, "build", "", ""))
+	refused(`"build" is in progress`)
+	check(t, w.Sim.CheckRun(repo, sha, "build", "skipped", ""))
+	refused(`"lint" is expected`)
+	check(t, w.Sim.CheckRun(repo, sha, "lint", "success", ""))
+	check(t, w.Sim.CheckRun(repo, sha, "docs", "failure", ""))
+	check(t, w.Owner.Merge(repo, p.Number, simgithub.Merge{}))
+}
