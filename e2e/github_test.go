@@ -147,7 +147,8 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // repoCmd is repo privatize | publicize | rename NAME | transfer OWNER [without-app] | add NAME | add-uninstalled NAME |
-// use NAME | remove | restore | uninstall | install | suspend | unsuspend | grant NAME=LEVEL … | expire-tokens.
+// use NAME | remove | restore | uninstall | install | suspend | unsuspend | grant NAME=LEVEL … |
+// require [CHECK …] | expire-tokens.
 func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	g := s.w.GitHub
@@ -194,6 +195,12 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 			perms[name] = level
 		}
 		g.GrantPermissions(demo.Owner, perms)
+	case "require":
+		var list []simgithub.RequiredCheck
+		for _, name := range args[1:] {
+			list = append(list, simgithub.RequiredCheck{Context: name})
+		}
+		ts.Check(g.RequireChecks(s.full, s.repo().DefaultBranch, list...))
 	case "expire-tokens":
 		g.ExpireTokens()
 	default:

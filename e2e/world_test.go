@@ -39,7 +39,7 @@ func quick() *server.Timing {
 	t := server.DefaultTiming()
 	t.GatherTalk, t.GatherMax = 150*time.Millisecond, time.Second
 	t.StatusGap, t.Settle, t.Backoff, t.Recheck = 150*time.Millisecond, 0, 300*time.Millisecond, 300*time.Millisecond
-	t.PollGap, t.ProgressEvery, t.JobRetry = 80*time.Millisecond, 100*time.Millisecond, 150*time.Millisecond
+	t.PollGap, t.ProgressEvery, t.JobRetry, t.ChecksQuiet = 80*time.Millisecond, 100*time.Millisecond, 150*time.Millisecond, 100*time.Millisecond
 	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 500, 2*time.Millisecond, time.Millisecond
 	return &t
 }

@@ -77,10 +77,7 @@ func (m *Mapper) check(ctx context.Context, payload []byte) ([]event.Event, stri
 	switch {
 	case e.CheckSuite != nil && e.Action == "completed":
 		return m.checks(ctx, e.Repository, e.CheckSuite.GetHeadSHA())
-	case e.CheckRun != nil && (e.Action == "created" || e.Action == "completed"):
-		if e.CheckRun.GetStatus() == "completed" && e.CheckRun.GetConclusion() == "success" {
-			return nil, "the suite says when all are green", nil
-		}
+	case e.CheckRun != nil && (e.Action == "created" || e.Action == "completed"): // a success, too: it can be the last required one
 		return m.checks(ctx, e.Repository, e.CheckRun.GetHeadSHA())
 	}
 	return nil, "errand ignores the action " + e.Action, nil

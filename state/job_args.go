@@ -31,6 +31,8 @@ type JobArgs struct {
 
 	Onto string `json:"onto,omitempty"` // rebase: a commit on the branch
 
+	Reads int `json:"reads,string,omitempty"` // checks: event.ChecksRead.Reads of the read before, plus one
+
 	Reaction     Reaction `json:"content,omitempty"`             // react
 	Replaces     Reaction `json:"replaces,omitempty"`            // react: errand's reaction that this one replaces
 	Comment      int64    `json:"comment,string,omitempty"`      // react, untick: the comment's id; without it the issue is meant

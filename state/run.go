@@ -288,9 +288,16 @@ type PR struct {
 	Title  string  `json:"title"`
 	Draft  bool    `json:"draft,omitempty"`
 	State  PRState `json:"state"`
-	Checks string  `json:"checks,omitempty"`
-	Ready  bool    `json:"ready,omitempty"` // approved, ready to merge
-	DCO    bool    `json:"dco,omitempty"`   // a check of its commits for sign-offs failed
+	// Checks is pending, success, failure or unknown; empty if nothing is reported for the head. Success means that it is green:
+	// package green decides it.
+	Checks string `json:"checks,omitempty"`
+	// ChecksReason says why, as a clause for people, and ChecksOptional lists the checks that fail but are not required. Both contain
+	// names that other people chose.
+	ChecksReason   string `json:"checks_reason,omitempty"`
+	ChecksOptional string `json:"checks_optional,omitempty"`
+
+	Ready bool `json:"ready,omitempty"` // approved, ready to merge
+	DCO   bool `json:"dco,omitempty"`   // a check of its commits for sign-offs failed
 	// ReadyBy is the login of the person who approved it without text.
 	ReadyBy string `json:"ready_by,omitempty"`
 	// ClosedAt and ReopenedAt are when it was last closed without a merge, and last reopened, by GitHub's clock.

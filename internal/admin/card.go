@@ -95,7 +95,10 @@ type pullCard struct {
 	State  string `json:"state"`
 	Draft  bool   `json:"draft,omitempty"`
 	Checks string `json:"checks,omitempty"`
-	Ready  bool   `json:"ready,omitempty"`
+	// ChecksReason says why, and ChecksOptional names checks that fail but are not required.
+	ChecksReason   string `json:"checks_reason,omitempty"`
+	ChecksOptional string `json:"checks_optional,omitempty"`
+	Ready          bool   `json:"ready,omitempty"`
 }
 
 type endingCard struct {
@@ -143,7 +146,10 @@ func newCard(t *state.Task) card {
 		c.Asleep = &asleepCard{Mode: string(a.Mode), Bytes: a.Bytes, At: a.At}
 	}
 	if pr := t.PR; pr != nil {
-		c.PR = &pullCard{Number: pr.Number, URL: pr.URL, State: string(pr.State), Draft: pr.Draft, Checks: pr.Checks, Ready: pr.Ready}
+		c.PR = &pullCard{
+			Number: pr.Number, URL: pr.URL, State: string(pr.State), Draft: pr.Draft, Checks: pr.Checks,
+			ChecksReason: pr.ChecksReason, ChecksOptional: pr.ChecksOptional, Ready: pr.Ready,
+		}
 	}
 	if c.Purged = known(t.Purged); c.Purged != nil {
 		c.Title = "(purged)"

@@ -54,6 +54,17 @@ func listed(t *testing.T) string {
 	})
 }
 
+// TestTaskPageNamesChecks: the page of a task says why its checks are as they are, and which fail without being required.
+func TestTaskPageNamesChecks(t *testing.T) {
+	t.Parallel()
+	_, body := fetch(t, listed(t)+"/tasks/acme/shop/4", nil)
+	for _, want := range []string{"checks success", "all 2 required checks succeeded", "not required, but failing: lint"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
 // TestTaskJSON: task.json and status.json have the documented form, which the command line reads from the same golden files.
 func TestTaskJSON(t *testing.T) {
 	t.Parallel()

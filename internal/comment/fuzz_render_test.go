@@ -45,7 +45,7 @@ func addUntrusted(s said, words, name string) said {
 		t.Run.Doing, t.Run.Model, t.Run.Notes = words, name, []string{name, words}
 	}
 	if t.PR != nil {
-		t.PR.Title, t.PR.Checks = name, words
+		t.PR.Title, t.PR.Checks, t.PR.ChecksReason, t.PR.ChecksOptional = name, words, words, name
 	}
 	if t.End != nil {
 		t.End.Reason, t.End.Hint = words, name

@@ -8,7 +8,6 @@ import (
 	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
-	"github.com/errand-bot/errand/state/settings"
 )
 
 // maxPhases is the number of phases that the status comment lists.
@@ -199,6 +198,9 @@ func facts(t *state.Task, v View) []string {
 	}
 	if t.PR != nil {
 		add("Pull request", prState(t.PR))
+		if t.PR.State == state.PROpen {
+			add("Checks", checksText(t.PR))
+		}
 		if t.PR.DCO && t.PR.State == state.PROpen {
 			add("Sign-off", "the DCO check fails. "+dcoRemedy(t, v))
 		}
@@ -339,36 +341,6 @@ func planState(t *state.Task, p *state.Plan, v View) string {
 		return s + ", not approved yet; comments on it are considered first"
 	}
 	return s + ", not approved yet"
-}
-
-// dcoRemedy says how the commits of a task pass a check for sign-offs.
-func dcoRemedy(t *state.Task, v View) string {
-	if t.Settings.SignOff {
-		return "The commits have the sign-off of the person who approved the plan, with their noreply address; the check's own page says what it expects."
-	}
-	set := "`signoff: true`"
-	if t.Settings.Plan == settings.PlanNone {
-		set += " and `plan: one-step`"
-	}
-	return "Set " + set + " in `.errand.yml`: approving a plan then signs off the commits of later tasks, and of this issue after " + v.say("restart") + ". " +
-		"The commits of this pull request can be signed off with `git rebase --signoff`."
-}
-
-func prState(p *state.PR) string {
-	s := markdown.Link(fmt.Sprintf("#%d", p.Number), p.URL)
-	if p.Draft {
-		s += ", draft"
-	}
-	if p.State != "" {
-		s += ", " + string(p.State)
-	}
-	if p.Checks != "" {
-		s += ", checks: " + markdown.Line(p.Checks, 40)
-	}
-	if p.Ready && p.State == state.PROpen {
-		s += ", ready to merge"
-	}
-	return s
 }
 
 // withheld returns the folded list of texts that the agent cannot see.

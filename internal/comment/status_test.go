@@ -11,6 +11,16 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
+func checksMissing(t *state.Task) {
+	prOpen(t)
+	t.PR.Checks, t.PR.ChecksReason = "pending", "2 of 3 required checks have not been reported: build, `lint` <b> @octo"
+}
+
+func checksOptional(t *state.Task) {
+	prOpen(t)
+	t.PR.Checks, t.PR.ChecksReason, t.PR.ChecksOptional = "success", "the only required check succeeded", "docs (timed out), lint"
+}
+
 // statuses returns the tasks of the golden status comments.
 func statuses() map[string]*state.Task {
 	return map[string]*state.Task{
@@ -26,6 +36,8 @@ func statuses() map[string]*state.Task {
 		"pr_closed":         with(prClosed),
 		"reopening":         with(func(t *state.Task) { prClosed(t); t.Step = state.JobReopen }),
 		"ready":             with(func(t *state.Task) { prOpen(t); t.PR.Ready, t.PR.Checks = true, "success" }),
+		"checks_missing":    with(checksMissing),
+		"checks_optional":   with(checksOptional),
 		"dco":               with(func(t *state.Task) { prOpen(t); t.PR.Checks, t.PR.DCO = "failure", true }),
 		"dco_signed":        with(func(t *state.Task) { prOpen(t); t.PR.DCO, t.Settings.SignOff = true, true }),
 		"merged":            with(merged),
@@ -69,12 +81,9 @@ func statuses() map[string]*state.Task {
 			t.VM, t.VMs = nil, manyVMs()[1:2]
 			t.VMs[0].EndReason = state.VMEndDiskFull
 		}),
-		"parked": with(parked),
-		"stale":  with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
-		"stale_changes": with(func(t *state.Task) {
-			toPublish(t)
-			t.NewestPlan().Stale = state.StaleEdited
-		}),
+		"parked":        with(parked),
+		"stale":         with(func(t *state.Task) { t.Plans[2].Stale = state.StaleEdited }),
+		"stale_changes": with(func(t *state.Task) { toPublish(t); t.NewestPlan().Stale = state.StaleEdited }),
 		"blocked": with(func(t *state.Task) {
 			*t = state.Task{Key: t.Key, TaskIssue: state.TaskIssue{Repo: t.Repo}, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1],
 				Waiting: &state.Waiting{Kind: state.WaitBlocked, Detail: "blocked by octo/calc#3", Since: at(1)}}, Money: state.Money{CapMicroUSD: 10_000_000}}
@@ -127,6 +136,10 @@ func TestStatusOfRandomTasks(t *testing.T) {
 			task.Run.Model = nasty.Draw(r, "model")
 		})
 		change("pr", func() { prOpen(task); task.PR.Checks = nasty.Draw(r, "checks") })
+		change("checks", func() {
+			prOpen(task)
+			task.PR.ChecksReason, task.PR.ChecksOptional = nasty.Draw(r, "reason"), nasty.Draw(r, "optional")
+		})
 		change("dco", func() { prOpen(task); task.PR.DCO = true })
 		change("end", func() { task.End = &state.End{Reason: nasty.Draw(r, "reason"), Hint: nasty.Draw(r, "hint")} })
 		change("waiting", func() {

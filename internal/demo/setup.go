@@ -76,7 +76,7 @@ func fastTiming() *server.Timing {
 	t.StatusGap, t.Settle, t.SleepBefore = 5*time.Second, 0, time.Second
 	t.GatherTalk, t.GatherMax = 400*time.Millisecond, 2*time.Second
 	t.Backoff, t.Recheck = 500*time.Millisecond, 500*time.Millisecond
-	t.JobRetry, t.ProgressEvery = 300*time.Millisecond, 300*time.Millisecond
+	t.JobRetry, t.ProgressEvery, t.ChecksQuiet = 300*time.Millisecond, 300*time.Millisecond, 2*time.Second
 	t.PollGap, t.VMTick, t.VMQueue = 150*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
 	t.WritesBurst, t.WritesEvery, t.ObjectsEvery = 200, 5*time.Millisecond, time.Millisecond
 	return &t

@@ -1,50 +1,281 @@
 package forge
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/forge/client"
+	"github.com/errand-bot/errand/internal/forge/green"
 )
 
-// CheckState is the state of a check, or of all checks of a commit together.
-type CheckState string
-
-// The states of checks.
-const (
-	ChecksNone    CheckState = "none" // the commit has no checks
-	ChecksPending CheckState = "pending"
-	ChecksSuccess CheckState = "success" // also neutral and skipped
-	ChecksFailure CheckState = "failure"
-)
-
-// Checks are the results of the checks of a commit.
-type Checks struct {
-	State CheckState
-	Runs  []Check // by name
-}
-
-// Check is a check run or a commit status.
-type Check struct {
-	ID      int64
-	Name    string
-	State   CheckState
-	URL     string
-	Summary string
-}
-
-// Checks reads the newest check runs and statuses of a commit. It omits those that the App has no permission to read.
-func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read checks", fmt.Sprintf("of %s in %s", sha, r.FullName()))
+// Checks reads the checks of a pull request's head, and which of them are required. If the pull request has another head by now, it
+// returns a report of that head without checks. Without the permission to read everything it returns the readable part, and the report
+// says that it is incomplete.
+func (f *Forge) Checks(ctx context.Context, r Repo, number int, head string) (green.Report, error) {
+	op, err := f.client.Read(ctx, r.Installation, "read checks", "of "+head+" "+onIssue(r, number))
 	if err != nil {
-		return Checks{}, err
+		return green.Report{}, err
 	}
+	c := checkReader{op: op, r: r, number: number, head: head}
+	c.out.Head = head
+	if err := c.readRollup(); err != nil {
+		return green.Report{}, op.Wrap(err)
+	}
+	if c.out.Head != head {
+		return green.Report{Head: c.out.Head}, nil
+	}
+	if c.base == "" { // GraphQL did not answer the question
+		if err := c.readLists(); err != nil {
+			return green.Report{}, op.Wrap(err)
+		}
+		return c.out, nil
+	}
+	return c.out, op.Wrap(c.readRules())
+}
+
+// checkReader reads one report.
+type checkReader struct {
+	op     *client.Operation
+	r      Repo
+	number int
+	head   string
+	base   string // branch; empty until GraphQL has answered
+	out    green.Report
+}
+
+// incomplete notes why the report may lack a required check.
+func (c *checkReader) incomplete(why string) { c.out.Incomplete = cmp.Or(c.out.Incomplete, why) }
+
+const checksQuery = `query($owner: String!, $name: String!, $number: Int!, $head: GitObjectID!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) { headRefOid baseRefName baseRef { refUpdateRule { requiredStatusCheckContexts } } }
+    object(oid: $head) {
+      __typename
+      ... on Commit {
+        statusCheckRollup {
+          contexts(first: 100, after: $after) {
+            totalCount
+            pageInfo { hasNextPage endCursor }
+            nodes {
+              __typename
+              ... on CheckRun {
+                name status conclusion title url startedAt completedAt isRequired(pullRequestNumber: $number)
+                checkSuite { createdAt app { databaseId } }
+              }
+              ... on StatusContext { context state description targetUrl createdAt isRequired(pullRequestNumber: $number) }
+            }
+          }
+        }
+      }
+    }
+  }
+}`
+
+// checkNode is a CheckRun or a StatusContext.
+type checkNode struct {
+	Type       string `json:"__typename"`
+	IsRequired bool   `json:"isRequired"`
+
+	Name        string    `json:"name"`
+	Status      string    `json:"status"`
+	Conclusion  string    `json:"conclusion"`
+	Title       string    `json:"title"`
+	URL         string    `json:"url"`
+	StartedAt   time.Time `json:"startedAt"`
+	CompletedAt time.Time `json:"completedAt"`
+	CheckSuite  struct {
+		CreatedAt time.Time `json:"createdAt"`
+		App       struct {
+			DatabaseID int64 `json:"databaseId"`
+		} `json:"app"`
+	} `json:"checkSuite"`
+
+	Context     string    `json:"context"`
+	State       string    `json:"state"`
+	Description string    `json:"description"`
+	TargetURL   string    `json:"targetUrl"`
+	CreatedAt   time.Time `json:"createdAt"`
+}
+
+// check returns the node as a check.
+func (n *checkNode) check() green.Check {
+	if n.Type == "StatusContext" {
+		c := statusCheck(n.Context, n.State, n.CreatedAt)
+		c.URL, c.Summary, c.Required = n.TargetURL, n.Description, n.IsRequired
+		return c
+	}
+	c := runCheck(n.Name, n.Status, n.Conclusion)
+	c.App, c.Required, c.URL, c.Summary = n.CheckSuite.App.DatabaseID, n.IsRequired, n.URL, n.Title
+	c.ID = runID(n.URL)
+	c.Started, c.Changed = n.StartedAt, latest(n.CheckSuite.CreatedAt, n.StartedAt, n.CompletedAt)
+	return c
+}
+
+// runID returns the ID of a check run from the address of its page, 0 if it cannot be read: GraphQL has no other ID that all servers
+// know and that fits.
+func runID(page string) int64 {
+	page, _, _ = strings.Cut(page, "?")
+	id, err := strconv.ParseInt(page[strings.LastIndexByte(page, '/')+1:], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+type checksAnswer struct {
+	Repository struct {
+		PullRequest struct {
+			HeadRefOid  string `json:"headRefOid"`
+			BaseRefName string `json:"baseRefName"`
+			BaseRef     *struct {
+				RefUpdateRule *struct {
+					Contexts []string `json:"requiredStatusCheckContexts"`
+				} `json:"refUpdateRule"`
+			} `json:"baseRef"`
+		} `json:"pullRequest"`
+		Object *struct {
+			Rollup *struct {
+				Contexts struct {
+					TotalCount int          `json:"totalCount"`
+					PageInfo   pageInfo     `json:"pageInfo"`
+					Nodes      []*checkNode `json:"nodes"`
+				} `json:"contexts"`
+			} `json:"statusCheckRollup"`
+		} `json:"object"`
+	} `json:"repository"`
+}
+
+// readRollup reads all pages of the checks by GraphQL, and the names that the protection of the base branch requires. It stops at a page
+// on which the pull request has another head. The base stays empty if GitHub does not answer the question.
+func (c *checkReader) readRollup() error {
+	vars := map[string]any{"owner": c.r.Owner, "name": c.r.Name, "number": c.number, "head": c.head, "after": (*string)(nil)}
+	var base string
+	for range client.MaxPages {
+		var data checksAnswer
+		answered, err := c.askRollup(vars, &data)
+		if err != nil || !answered {
+			return err
+		}
+		pull := data.Repository.PullRequest
+		if c.out.Head, base = pull.HeadRefOid, pull.BaseRefName; c.out.Head != c.head {
+			return nil
+		}
+		if pull.BaseRef != nil && pull.BaseRef.RefUpdateRule != nil {
+			for _, name := range pull.BaseRef.RefUpdateRule.Contexts {
+				c.require(green.Requirement{Name: name})
+			}
+		}
+		if data.Repository.Object == nil || data.Repository.Object.Rollup == nil {
+			c.base = base
+			return nil
+		}
+		page := data.Repository.Object.Rollup.Contexts
+		c.out.Total = max(c.out.Total, page.TotalCount)
+		for _, n := range page.Nodes {
+			if n != nil {
+				c.out.Checks = append(c.out.Checks, n.check())
+			}
+		}
+		if !page.PageInfo.HasNextPage {
+			break
+		}
+		vars["after"] = page.PageInfo.EndCursor
+	}
+	c.base = base
+	return nil
+}
+
+// askRollup asks for one page. It reports false if the App may not read any checks this way, or if an old server does not know the question.
+func (c *checkReader) askRollup(vars map[string]any, data *checksAnswer) (answered bool, err error) {
+	err = c.op.GraphQL(checksQuery, vars, data)
+	var g *client.GraphQLError
+	if err == nil || !errors.As(err, &g) {
+		return err == nil, err
+	}
+	answered = true
+	for _, p := range g.Problems {
+		path := fmt.Sprint(p.Path...)
+		switch {
+		case strings.Contains(p.Message, "doesn't exist on type"):
+			c.incomplete("this GitHub does not say which checks are required")
+			answered = false
+		case p.Type != "FORBIDDEN":
+			return false, err
+		case strings.Contains(path, "refUpdateRule"):
+			c.incomplete("GitHub does not let errand read the protection of the base branch")
+		case strings.Contains(path, "statusCheckRollup"):
+			c.incomplete("GitHub does not let errand read all checks, for which the App needs the permissions checks: read and statuses: read")
+			answered = answered && strings.Contains(path, "nodes")
+		default:
+			return false, err
+		}
+	}
+	return answered, nil
+}
+
+func (c *checkReader) require(q green.Requirement) {
+	if !slices.Contains(c.out.Required, q) {
+		c.out.Required = append(c.out.Required, q)
+	}
+}
+
+// branchRule is a rule that applies to a branch, as far as it is about checks.
+type branchRule struct {
+	Type       string `json:"type"`
+	Parameters struct {
+		Checks []struct {
+			Context string `json:"context"`
+			App     int64  `json:"integration_id"`
+		} `json:"required_status_checks"`
+	} `json:"parameters"`
+}
+
+// readRules reads the names of checks that rulesets require on the base branch. An Enterprise Server before 3.11 has no rulesets, and
+// neither have private repositories in GitHub's free plan.
+func (c *checkReader) readRules() error {
+	err := client.Pages(func(page int) (int, error) {
+		var rules []branchRule
+		path := fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=100&page=%d", c.r.Owner, c.r.Name, url.PathEscape(c.base), page)
+		next, err := c.op.Get(path, &rules)
+		for _, rule := range rules {
+			if rule.Type != "required_status_checks" {
+				continue
+			}
+			for _, k := range rule.Parameters.Checks {
+				c.require(green.Requirement{Name: k.Context, App: max(0, k.App)})
+			}
+		}
+		return next, err
+	})
+	switch status := client.StatusOf(err); {
+	case status == 404, status == 403 && isPlanTooSmall(err):
+		return nil
+	case client.NotGranted(err):
+		c.incomplete("GitHub does not let errand read the rules of the base branch")
+		return nil
+	}
+	return err
+}
+
+// isPlanTooSmall reports whether GitHub refused a call because the repository's plan does not have the feature.
+func isPlanTooSmall(err error) bool {
+	var r *github.ErrorResponse
+	return errors.As(err, &r) && strings.HasPrefix(r.Message, "Upgrade to GitHub")
+}
+
+// readLists reads the check runs and statuses by REST, which does not say what is required. It omits those that the App may not read.
+func (c *checkReader) readLists() error {
 	runs, err := client.All(func(o github.ListOptions) ([]*github.CheckRun, *github.Response, error) {
-		page, resp, err := op.GitHub.Checks.ListCheckRunsForRef(op.Ctx, r.Owner, r.Name, sha, &github.ListCheckRunsOptions{
+		page, resp, err := c.op.GitHub.Checks.ListCheckRunsForRef(c.op.Ctx, c.r.Owner, c.r.Name, c.head, &github.ListCheckRunsOptions{
 			Filter: github.String("latest"), ListOptions: o,
 		})
 		if err != nil {
@@ -53,70 +284,59 @@ func (f *Forge) Checks(ctx context.Context, r Repo, sha string) (Checks, error) 
 		return page.CheckRuns, resp, nil
 	})
 	if err != nil && !client.NotGranted(err) {
-		return Checks{}, op.Wrap(err)
+		return err
 	}
-	var out Checks
 	for _, run := range runs {
-		out.Runs = append(out.Runs, Check{
-			ID: run.GetID(), Name: run.GetName(), State: runState(run.GetStatus(), run.GetConclusion()), URL: run.GetHTMLURL(),
-			Summary: run.GetOutput().GetTitle(),
-		})
+		k := runCheck(run.GetName(), run.GetStatus(), run.GetConclusion())
+		k.ID, k.App, k.URL, k.Summary = run.GetID(), run.GetApp().GetID(), run.GetHTMLURL(), run.GetOutput().GetTitle()
+		k.Started, k.Changed = run.GetStartedAt().Time, latest(run.GetStartedAt().Time, run.GetCompletedAt().Time)
+		c.out.Checks = append(c.out.Checks, k)
 	}
-	statuses, err := readStatuses(op, r, sha)
-	if err != nil && !client.NotGranted(err) {
-		return Checks{}, op.Wrap(err)
-	}
-	out.Runs = append(out.Runs, statuses...)
-	slices.SortFunc(out.Runs, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
-	out.State = combinedState(out.Runs)
-	return out, nil
-}
-
-func readStatuses(op *client.Operation, r Repo, sha string) ([]Check, error) {
-	list, err := client.All(func(o github.ListOptions) ([]*github.RepoStatus, *github.Response, error) {
-		page, resp, err := op.GitHub.Repositories.GetCombinedStatus(op.Ctx, r.Owner, r.Name, sha, &o)
+	statuses, err := client.All(func(o github.ListOptions) ([]*github.RepoStatus, *github.Response, error) {
+		page, resp, err := c.op.GitHub.Repositories.GetCombinedStatus(c.op.Ctx, c.r.Owner, c.r.Name, c.head, &o)
 		if err != nil {
 			return nil, resp, err
 		}
 		return page.Statuses, resp, nil
 	})
-	var out []Check
-	for _, s := range list {
-		c := Check{ID: s.GetID(), Name: s.GetContext(), State: CheckState(s.GetState()), URL: s.GetTargetURL(), Summary: s.GetDescription()}
-		if s.GetState() == "error" {
-			c.State = ChecksFailure
-		}
-		out = append(out, c)
+	if err != nil && !client.NotGranted(err) {
+		return err
 	}
-	return out, err
+	for _, s := range statuses {
+		k := statusCheck(s.GetContext(), s.GetState(), s.GetCreatedAt().Time)
+		k.URL, k.Summary = s.GetTargetURL(), s.GetDescription()
+		c.out.Checks = append(c.out.Checks, k)
+	}
+	c.out.Total = len(c.out.Checks)
+	return nil
 }
 
-// runState returns the state of a check run.
-func runState(status, conclusion string) CheckState {
-	if status != "completed" {
-		return ChecksPending
+// runCheck returns a check run. Conclusions that are not known yet are failures.
+func runCheck(name, status, conclusion string) green.Check {
+	c := green.Check{Name: name, State: green.Failure, Result: lower(conclusion)}
+	switch {
+	case !strings.EqualFold(status, "completed"):
+		c.State, c.Result = green.Pending, lower(status)
+	case slices.Contains([]string{"success", "neutral", "skipped"}, c.Result):
+		c.State = green.Success
 	}
-	switch conclusion {
-	case "success", "neutral", "skipped":
-		return ChecksSuccess
-	case "stale":
-		return ChecksPending
-	}
-	return ChecksFailure // failure, cancelled, timed_out, action_required, and conclusions that are not known yet
+	return c
 }
 
-// combinedState is failure as soon as one check fails, and success only when all have succeeded.
-func combinedState(runs []Check) CheckState {
-	sum := ChecksNone
-	for _, c := range runs {
-		switch {
-		case c.State == ChecksFailure:
-			return ChecksFailure
-		case c.State == ChecksPending || sum == ChecksPending:
-			sum = ChecksPending
-		default:
-			sum = ChecksSuccess
-		}
+// statusCheck returns a commit status.
+func statusCheck(name, state string, at time.Time) green.Check {
+	c := green.Check{Name: name, Status: true, State: green.Failure, Result: lower(state), Started: at, Changed: at}
+	switch c.Result {
+	case "success":
+		c.State = green.Success
+	case "pending", "expected":
+		c.State, c.Expected = green.Pending, c.Result == "expected"
 	}
-	return sum
+	return c
 }
+
+// lower returns one of GitHub's enumerated words for people.
+func lower(word string) string { return strings.ReplaceAll(strings.ToLower(word), "_", " ") }
+
+// latest returns the latest of some times.
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }

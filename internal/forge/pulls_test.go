@@ -274,58 +274,6 @@ func TestThreadsOnSeveralPages(t *testing.T) {
 	}
 }
 
-func TestChecks(t *testing.T) {
-	t.Parallel()
-	run := func(status, conclusion string) m {
-		return m{"name": "test", "status": status, "conclusion": conclusion}
-	}
-	status := func(s string) m { return m{"context": "lint", "state": s} }
-	tests := map[string]struct {
-		runs, statuses []m
-		want           forge.CheckState
-	}{
-		"none":            {nil, nil, forge.ChecksNone},
-		"running":         {[]m{run("in_progress", "")}, nil, forge.ChecksPending},
-		"success":         {[]m{run("completed", "success"), run("completed", "skipped"), run("completed", "neutral")}, nil, forge.ChecksSuccess},
-		"one fails":       {[]m{run("completed", "success"), run("completed", "failure"), run("queued", "")}, nil, forge.ChecksFailure},
-		"timed out":       {[]m{run("completed", "timed_out")}, nil, forge.ChecksFailure},
-		"pending last":    {[]m{run("completed", "success"), run("queued", "")}, nil, forge.ChecksPending},
-		"pending first":   {[]m{run("queued", ""), run("completed", "success")}, nil, forge.ChecksPending},
-		"status fails":    {[]m{run("completed", "success")}, []m{status("error")}, forge.ChecksFailure},
-		"status pending":  {nil, []m{status("pending")}, forge.ChecksPending},
-		"status succeeds": {nil, []m{status("success")}, forge.ChecksSuccess},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			gh := forgetest.NewFake(t, func(w http.ResponseWriter, r *http.Request) {
-				if strings.HasSuffix(r.URL.Path, "/check-runs") {
-					forgetest.Answer(w, 200, m{"total_count": len(tt.runs), "check_runs": tt.runs})
-					return
-				}
-				forgetest.Answer(w, 200, m{"state": "pending", "statuses": tt.statuses})
-			})
-			got := forgetest.Must(forgetest.New(t, gh.URL).Checks(t.Context(), forgetest.Repo(), "abc"))(t)
-			if got.State != tt.want || len(got.Runs) != len(tt.runs)+len(tt.statuses) {
-				t.Errorf("got %+v, want %s", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestChecksWithoutPermissionAreOmitted(t *testing.T) {
-	t.Parallel()
-	w := forgetest.NewWorld(t)
-	w.GrantPermissions("octo", map[string]string{"metadata": "read", "checks": "write", "contents": "read"})
-	if got := forgetest.Must(w.Forge.Checks(t.Context(), w.Repo, forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)))(t); got.State != forge.ChecksNone {
-		t.Errorf("got %+v", got)
-	}
-	_, err := w.Forge.CreateComment(t.Context(), w.Repo, 1, "no permission")
-	if err == nil {
-		t.Error("a comment was created without permission")
-	}
-}
-
 func TestPRState(t *testing.T) {
 	t.Parallel()
 	want := state.PR{Number: 3, Title: "T", State: "closed"}

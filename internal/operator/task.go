@@ -207,6 +207,12 @@ func (r *taskReport) writeLinks(t *cli.Table, site string) {
 		if p.Checks != "" {
 			notes += ", checks " + p.Checks
 		}
+		if p.ChecksReason != "" {
+			notes += ": " + p.ChecksReason
+		}
+		if p.ChecksOptional != "" {
+			notes += "; not required, but failing: " + p.ChecksOptional
+		}
 		t.Row("pull request", fmt.Sprintf("%s (%s)", p.URL, notes))
 	}
 }

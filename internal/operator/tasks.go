@@ -55,6 +55,8 @@ type card struct {
 	PR     *struct {
 		Number             int
 		URL, State, Checks string
+		ChecksReason       string `json:"checks_reason"`
+		ChecksOptional     string `json:"checks_optional"`
 		Draft              bool
 	} `json:"pull_request"`
 	End *struct{ Reason, Hint string }

@@ -259,6 +259,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		ShellFor:          s.cfg.Repository.Tools.For,
 		TestsFor:          s.testsFor,
 		Now:               s.opts.Now,
+		ChecksQuiet:       s.opts.Timing.ChecksQuiet,
 		StatusURL:         s.taskURL,
 		AllowUsers:        s.cfg.Trust.AllowUsers,
 		AllowBots:         s.cfg.Trust.AllowBots,

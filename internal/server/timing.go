@@ -28,6 +28,8 @@ type Timing struct {
 
 	// PollGap is the minimum time between two reads of reactions.
 	PollGap time.Duration
+	// ChecksQuiet is how long no check may have appeared on a pull request's head before it is green, if no check is required.
+	ChecksQuiet time.Duration
 	// GoneAfter is how long an issue may be unreachable before its task ends, if no webhook says why.
 	GoneAfter time.Duration
 	// ReadWebhooks is how often webhooks are read from GitHub's log if GitHub cannot send them.
@@ -67,7 +69,8 @@ func DefaultTiming() Timing {
 		StatusGap: p.StatusGap, GatherTalk: p.GatherTalk, GatherMax: p.GatherMax, Settle: p.SettleFor,
 		Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 		MaxAttempts: p.MaxAttempts, SleepBefore: p.SleepBefore,
-		PollGap: 2 * time.Second, GoneAfter: time.Hour, ReadWebhooks: 15 * time.Second, CatchUp: 10 * time.Minute, GitHubTimeout: 30 * time.Second, RateLimitPause: time.Minute,
+		PollGap: 2 * time.Second, ChecksQuiet: 2 * time.Minute, GoneAfter: time.Hour, ReadWebhooks: 15 * time.Second, CatchUp: 10 * time.Minute,
+		GitHubTimeout: 30 * time.Second, RateLimitPause: time.Minute,
 		WritesBurst: 20, WritesEvery: time.Second, ObjectsEvery: 330 * time.Millisecond,
 		JobRetry: 2 * time.Second, RescueEvery: 10 * time.Second, ProgressEvery: 5 * time.Second,
 		UnreachableFor: 10 * time.Minute, ReapGrace: 15 * time.Minute, VMTick: 5 * time.Second,

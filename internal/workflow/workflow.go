@@ -92,6 +92,8 @@ type Config struct {
 	Outlives func(ctx context.Context, vm string) (bool, error)
 	// StatusURL returns the address of a task's page; it may be nil.
 	StatusURL func(*state.Task) string
+	// ChecksQuiet is how long no check may have appeared before a head is green that needs none.
+	ChecksQuiet time.Duration
 	// AllowUsers and AllowBots are logins whose text the agent may see in addition to writers'.
 	AllowUsers, AllowBots []string
 }
@@ -122,7 +124,8 @@ func New(cfg Config) *Steps {
 		Submodules: cfg.Submodules, TestsFor: cfg.TestsFor, SpanAllowed: cfg.SpanAllowed, Paused: cfg.Paused, Now: cfg.Now,
 	}
 	s.intake = &intake.Steps{
-		GitHub: cfg.GitHub, Settings: repoSettings, Redact: cfg.Redact, Now: cfg.Now, AllowUsers: cfg.AllowUsers, AllowBots: cfg.AllowBots,
+		GitHub: cfg.GitHub, Settings: repoSettings, Redact: cfg.Redact, Now: cfg.Now, ChecksQuiet: cfg.ChecksQuiet,
+		AllowUsers: cfg.AllowUsers, AllowBots: cfg.AllowBots,
 	}
 	s.talk = &talk.Steps{GitHub: cfg.GitHub, View: view, Redact: cfg.Redact, Now: cfg.Now}
 	s.publish = &publish.Steps{

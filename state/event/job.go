@@ -148,8 +148,15 @@ type (
 
 	// ChecksRead has the state of the checks of the pull request's head.
 	ChecksRead struct {
-		Checks string `json:"checks,omitempty"` // none, pending, success, failure; empty if unknown
-		DCO    bool   `json:"dco,omitempty"`    // a check for sign-offs failed
+		Checks   string `json:"checks,omitempty"`   // as in state.PR, as the next two
+		Reason   string `json:"why,omitempty"`      //
+		Optional string `json:"optional,omitempty"` //
+		DCO      bool   `json:"dco,omitempty"`      // a check for sign-offs failed
+		Head     string `json:"head,omitempty"`     // the commit that was judged
+		// Again is when they are to be read again, although nothing may be reported until then; zero if they need not be.
+		Again time.Time `json:"again,omitzero"`
+		// Reads is how often they were read in a row because of Again.
+		Reads int `json:"reads,omitempty"`
 	}
 
 	// Released says that a VM is gone.

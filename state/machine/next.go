@@ -134,6 +134,7 @@ func finishChange(c *change) Change {
 		return Change{Jobs: c.jobs, Note: note}
 	}
 	keepPausedSince(c)
+	followHead(c)
 	if !needsNoUpdate(c) && !c.isStatusFailure() {
 		c.t.Visible++
 	}
@@ -180,6 +181,8 @@ func needsNoUpdate(c *change) bool {
 	switch c.e.Kind() {
 	case event.KindStatusSent, event.KindModelCalled, event.KindVMWanted, event.KindPurged: // the next progress event shows the cost, too
 		return true
+	case event.KindChecksRead: // read again without a change
+		return c.before.PR != nil && *c.before.PR == *c.t.PR
 	case event.KindDue:
 		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
 	case event.KindProgress, event.KindToolCalled:

@@ -337,14 +337,52 @@ func readChecks(c *change) {
 	c.enqueue(j)
 }
 
-// checksDiffer reports whether the checks that were read differ from those that the status comment shows.
-func checksDiffer(c *change) bool {
-	read := of[event.ChecksRead](c)
-	return hasPR(c) && (c.t.PR.Checks != read.Checks || c.t.PR.DCO != read.DCO)
-}
-
 // checksSettle is the time in which webhooks of several checks are gathered.
 const checksSettle = time.Second
+
+// maxChecksReads is the maximum number of reads in a row that no webhook asked for.
+const maxChecksReads = 30
+
+// wantsChecksRead reports whether the checks that were read are those of the present head, and differ from the stored ones or are to be
+// read again.
+func wantsChecksRead(c *change) bool {
+	read := of[event.ChecksRead](c)
+	return hasPR(c) && (read.Head == "" || read.Head == c.t.Branch.Head) && (checksDiffer(c) || isReadAgain(c))
+}
+
+// checksDiffer reports whether the checks that were read differ from those that the status comment shows.
+func checksDiffer(c *change) bool {
+	read, pr := of[event.ChecksRead](c), c.t.PR
+	return pr.Checks != read.Checks || pr.ChecksReason != read.Reason || pr.ChecksOptional != read.Optional || pr.DCO != read.DCO
+}
+
+func isReadAgain(c *change) bool {
+	read := of[event.ChecksRead](c)
+	return !read.Again.IsZero() && read.Reads < maxChecksReads && c.t.PR.State == state.PROpen
+}
+
+// storeChecks stores the checks that were read, and schedules the next read if nothing needs to be reported until they are decided.
+func storeChecks(c *change) {
+	read, pr := of[event.ChecksRead](c), c.t.PR
+	pr.Checks, pr.ChecksReason, pr.ChecksOptional, pr.DCO = read.Checks, read.Reason, read.Optional, read.DCO
+	if isReadAgain(c) {
+		j := c.job(state.JobChecks, state.LaneTalk, "checks")
+		j.NotBefore, j.Args.Reads = read.Again, read.Reads+1
+		c.enqueue(j)
+	}
+}
+
+// followHead forgets the results of the checks of another head. If there were some, those of the present head are read: webhooks about them
+// may have come before the push was known.
+func followHead(c *change) {
+	if c.before == nil || c.t.PR == nil || c.t.Ended() || c.t.PR.Checks == "" || c.before.Branch.Head == c.t.Branch.Head {
+		return
+	}
+	c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional = "", "", ""
+	if c.t.PR.State == state.PROpen {
+		readChecks(c)
+	}
+}
 
 // dropRefusals forgets the push gate's refusals that no run has taken: the changeset is judged again.
 func (c *change) dropRefusals() {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -34,28 +35,92 @@ func TestFailedStatusIsRetriedLater(t *testing.T) {
 	}
 }
 
-// The result of the checks changes the task only if it differs from the stored one, a failing check for sign-offs included.
+// The result of the checks changes the task only if it is about the present head and differs from the stored one, a failing check for
+// sign-offs included. They are read again if they only have to stay as they are, a limited number of times.
 func TestChecksRead(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const why = "1 of 2 checks failed: dco"
+	failed, later := state.PR{Checks: "failure", ChecksReason: why}, now.Add(time.Minute)
+	closed := failed
+	closed.State = state.PRClosed
 	for name, c := range map[string]struct {
 		before  state.PR
 		read    event.ChecksRead
 		changes bool
+		again   int // JobArgs.Reads of the next read; 0 for none
 	}{
-		"the same":          {state.PR{Checks: "failure"}, event.ChecksRead{Checks: "failure"}, false},
-		"the same, DCO too": {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "failure", DCO: true}, false},
-		"DCO fails, too":    {state.PR{Checks: "failure"}, event.ChecksRead{Checks: "failure", DCO: true}, true},
-		"DCO succeeds":      {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "failure"}, true},
-		"all succeed":       {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "success"}, true},
+		"the same":                {failed, event.ChecksRead{Checks: "failure", Reason: why}, false, 0},
+		"the same, DCO too":       {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "failure", DCO: true}, false, 0},
+		"DCO fails, too":          {failed, event.ChecksRead{Checks: "failure", Reason: why, DCO: true}, true, 0},
+		"DCO succeeds":            {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "failure"}, true, 0},
+		"all succeed":             {state.PR{Checks: "failure", DCO: true}, event.ChecksRead{Checks: "success"}, true, 0},
+		"another reason":          {failed, event.ChecksRead{Checks: "failure", Reason: "1 of 1 check failed: dco"}, true, 0},
+		"an optional one":         {failed, event.ChecksRead{Checks: "failure", Reason: why, Optional: "lint"}, true, 0},
+		"of an old head":          {failed, event.ChecksRead{Checks: "success", Head: "old", Again: later}, false, 0},
+		"of this head":            {failed, event.ChecksRead{Checks: "success", Head: "new"}, true, 0},
+		"again":                   {failed, event.ChecksRead{Checks: "pending", Head: "new", Again: later}, true, 1},
+		"again, the same":         {failed, event.ChecksRead{Checks: "failure", Reason: why, Again: later, Reads: 4}, false, 5},
+		"again, often enough":     {failed, event.ChecksRead{Checks: "failure", Reason: why, Again: later, Reads: maxChecksReads}, false, 0},
+		"again, but it is closed": {closed, event.ChecksRead{Checks: "pending", Again: later}, true, 0},
 	} {
 		task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}
-		task.PR = &c.before
+		task.PR, task.Branch.Head = &c.before, "new"
+		if c.before.State == "" {
+			task.PR.State = state.PROpen
+		}
 		got := Next(task, event.Event{Task: task.Key, Now: now, Payload: c.read}, DefaultPolicy())
-		if changes := got.Task != nil && len(got.Jobs) > 0; changes != c.changes {
+		changes := slices.ContainsFunc(got.Jobs, func(j state.Job) bool { return j.Kind == state.JobStatus })
+		if changes != c.changes {
 			t.Errorf("%s: got a change %v, want %v", name, changes, c.changes)
-		} else if changes && (got.Task.PR.Checks != c.read.Checks || got.Task.PR.DCO != c.read.DCO) {
-			t.Errorf("%s: got %+v", name, got.Task.PR)
+		}
+		if pr := got.Task; changes && (pr.PR.Checks != c.read.Checks || pr.PR.ChecksReason != c.read.Reason || pr.PR.ChecksOptional != c.read.Optional || pr.PR.DCO != c.read.DCO) {
+			t.Errorf("%s: got %+v", name, pr.PR)
+		}
+		again := 0
+		for _, j := range got.Jobs {
+			if j.Kind == state.JobChecks {
+				again = j.Args.Reads
+				if !j.NotBefore.Equal(later) {
+					t.Errorf("%s: the next read is at %s, want %s", name, j.NotBefore, later)
+				}
+			}
+		}
+		if again != c.again {
+			t.Errorf("%s: got the next read %d, want %d", name, again, c.again)
+		}
+	}
+}
+
+// What was said about one head is not shown for the next one, whose checks are read: their webhooks may have come before it was known.
+func TestChecksOfTheNextHead(t *testing.T) {
+	t.Parallel()
+	had := &state.PR{Checks: "success", ChecksReason: "all 2 required checks succeeded", ChecksOptional: "lint", State: state.PROpen}
+	closed := *had
+	closed.State = state.PRClosed
+	for name, c := range map[string]struct {
+		pr    *state.PR
+		phase state.Phase
+		by    event.Payload
+		want  string
+		reads int
+	}{
+		"another head":                          {had, state.PhasePROpen, event.Pushed{Head: "new"}, "", 1},
+		"the same head":                         {had, state.PhasePROpen, event.Pushed{Head: "old"}, "success", 0},
+		"another head of a closed pull request": {&closed, state.PhasePRClosed, event.Pushed{Head: "new"}, "", 0},
+		"a head after one without checks":       {&state.PR{State: state.PROpen}, state.PhasePROpen, event.Pushed{Head: "new"}, "", 0},
+	} {
+		task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: c.phase}}
+		task.PR, task.Branch.Head = c.pr, "old"
+		got := Next(task.Clone(), event.Event{Task: task.Key, Now: time.Now(), Payload: c.by}, DefaultPolicy())
+		reads := 0
+		for _, j := range got.Jobs {
+			if j.Kind == state.JobChecks {
+				reads++
+			}
+		}
+		if pr := got.Task.PR; pr.Checks != c.want || (pr.ChecksReason == "") != (c.want == "") || (pr.ChecksOptional == "") != (c.want == "") || reads != c.reads {
+			t.Errorf("%s: got %+v and %d reads", name, pr, reads)
 		}
 	}
 }

@@ -313,11 +313,9 @@ var peopleRows = []Row{
 	},
 	{
 		From: open, On: event.KindChecksRead,
-		If: "they differ from the displayed ones", when: checksDiffer,
-		To: same, do: func(c *change) {
-			c.t.PR.Checks, c.t.PR.DCO = of[event.ChecksRead](c).Checks, of[event.ChecksRead](c).DCO
-		},
-		Doc: "shown in the status comment",
+		If: "they are the head's, and differ from the displayed ones or may still change", when: wantsChecksRead,
+		To: same, do: storeChecks,
+		Doc: "shown in the status comment; read again later if they only have to stay as they are",
 	},
 	{
 		From: working, On: event.KindConditionChanged,

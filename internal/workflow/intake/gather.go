@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/green"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
@@ -148,20 +149,27 @@ func (s *Steps) heard(ctx context.Context, w *step.Attempt, who state.Person, kn
 // dcoName matches the names of checks that require a sign-off, such as DCO, "DCO / check" and signed-off-by.
 var dcoName = regexp.MustCompile(`(?i)(^|[^a-z])dco([^a-z]|$)|developer certificate of origin|sign(ed)?[- _]?off`)
 
-// Checks reads the combined result of other programs' checks of the published head.
+// Checks reads the checks of the published head, and decides whether it is green. Another head is not judged: a webhook says that it is
+// the pull request's, and then its checks are read.
 func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error) {
-	if w.Task.PR == nil || w.Task.Branch.Head == "" {
+	head := w.Task.Branch.Head
+	if w.Task.PR == nil || head == "" {
 		return step.Done(), nil
 	}
-	found, err := s.GitHub.Checks(ctx, w.Repo, w.Task.Branch.Head)
+	report, err := s.GitHub.Checks(ctx, w.Repo, w.Task.PR.Number, head)
 	if err != nil {
 		return event.Event{}, fmt.Errorf("read the checks: %w", err)
 	}
-	if found.State == forge.ChecksNone {
-		return event.Event{Payload: event.ChecksRead{}}, nil
+	if report.Head != head {
+		return step.Done(), nil
 	}
-	dco := slices.ContainsFunc(found.Runs, func(c forge.Check) bool { return c.State == forge.ChecksFailure && dcoName.MatchString(c.Name) })
-	return event.Event{Payload: event.ChecksRead{Checks: string(found.State), DCO: dco}}, nil
+	v := green.Judge(report, s.Now(), s.ChecksQuiet)
+	read := event.ChecksRead{Head: head, Reason: v.Reason, Optional: v.Optional, Again: v.Again, Reads: w.Job.Args.Reads}
+	if v.State != green.None {
+		read.Checks = string(v.State)
+	}
+	read.DCO = slices.ContainsFunc(v.Failing, func(c green.Check) bool { return dcoName.MatchString(c.Name) })
+	return event.Event{Payload: read}, nil
 }
 
 // Closed returns how the issue was closed: by a merge of the pull request, which closes the issue too, or by a person.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/green"
 	"github.com/errand-bot/errand/internal/naming"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/step"
@@ -24,6 +25,8 @@ type Steps struct {
 	Settings *step.RepoSettings
 	Redact   *trust.Redactor
 	Now      func() time.Time
+	// ChecksQuiet is how long no check may have appeared before a head is green that needs none.
+	ChecksQuiet time.Duration
 	// AllowUsers and AllowBots are logins whose text the agent may see in addition to writers'.
 	AllowUsers, AllowBots []string
 }
@@ -44,7 +47,7 @@ type GitHub interface {
 	FilePaths(ctx context.Context, r forge.Repo, commit string) ([]string, error)
 	Branches(ctx context.Context, r forge.Repo, prefix string) ([]forge.Branch, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
-	Checks(ctx context.Context, r forge.Repo, sha string) (forge.Checks, error)
+	Checks(ctx context.Context, r forge.Repo, number int, head string) (green.Report, error)
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
 }
 

@@ -1,0 +1,67 @@
+package intake_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/workflowtest"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+)
+
+// TestChecksOfTheHead: the checks of the head that errand knows are judged, and of no other.
+func TestChecksOfTheHead(t *testing.T) {
+	t.Parallel()
+	const early = "the only check succeeded; none is required, so more may appear: it counts once nothing has been reported for 30 min"
+	for name, c := range map[string]struct {
+		reports map[string]string // conclusions by name
+		needs   string
+		pushed  bool // there is a newer head
+		want    event.ChecksRead
+		again   bool
+	}{
+		"nothing":       {},
+		"required":      {reports: map[string]string{"build": "success", "docs": "failure"}, needs: "build", want: event.ChecksRead{Checks: "success", Reason: "the only required check succeeded", Optional: "docs"}},
+		"missing":       {needs: "build", want: event.ChecksRead{Checks: "pending", Reason: "1 of 1 required check has not been reported: build"}},
+		"none required": {reports: map[string]string{"build": "success"}, want: event.ChecksRead{Checks: "pending", Reason: early, Reads: 3}, again: true},
+		"DCO":           {reports: map[string]string{"DCO": "failure"}, want: event.ChecksRead{Checks: "failure", Reason: "1 of 1 check failed: DCO", DCO: true}},
+		"pushed":        {reports: map[string]string{"build": "success"}, needs: "build", pushed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t, func(cfg *workflow.Config) { cfg.ChecksQuiet = 30 * time.Minute })
+			w.OpenPull()
+			head := w.Task.Branch.Head
+			if c.needs != "" {
+				workflowtest.Check(t, w.RequireChecks(workflowtest.RepoName, "main", simgithub.RequiredCheck{Context: c.needs}))
+			}
+			for check, conclusion := range c.reports {
+				workflowtest.Check(t, w.CheckRun(workflowtest.RepoName, head, check, conclusion, ""))
+			}
+			if c.pushed {
+				w.Push("bob", w.Task.Branch.Name, map[string]string{"NEWS": "news\n"})
+			}
+			e, err := w.Try(state.JobChecks, workflowtest.Args(state.JobArgs{Reads: c.want.Reads}))
+			workflowtest.Check(t, err)
+			if c.pushed {
+				if e.Kind() == event.KindChecksRead {
+					t.Errorf("got %+v for an old head", e.Payload)
+				}
+				return
+			}
+			got, _ := e.Payload.(event.ChecksRead)
+			c.want.Head = head
+			if got.Again.IsZero() == c.again {
+				t.Errorf("to be read again at %s", got.Again)
+			}
+			got.Again = time.Time{}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
