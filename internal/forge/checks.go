@@ -39,7 +39,11 @@ func (f *Forge) Checks(ctx context.Context, r Repo, number int, head string) (gr
 		}
 		return c.out, nil
 	}
-	return c.out, op.Wrap(c.readRules())
+	err = c.readProtection()
+	if err == nil {
+		err = c.readRules()
+	}
+	return c.out, op.Wrap(err)
 }
 
 // checkReader reads one report.
@@ -50,6 +54,8 @@ type checkReader struct {
 	head   string
 	base   string // branch; empty until GraphQL has answered
 	out    green.Report
+
+	noWorkflows bool // the App may not read to which workflows checks belong
 }
 
 // incomplete notes why the report may lack a required check.
@@ -57,7 +63,7 @@ func (c *checkReader) incomplete(why string) { c.out.Incomplete = cmp.Or(c.out.I
 
 const checksQuery = `query($owner: String!, $name: String!, $number: Int!, $head: GitObjectID!, $after: String) {
   repository(owner: $owner, name: $name) {
-    pullRequest(number: $number) { headRefOid baseRefName baseRef { refUpdateRule { requiredStatusCheckContexts } } }
+    pullRequest(number: $number) { headRefOid baseRefName }
     object(oid: $head) {
       __typename
       ... on Commit {
@@ -69,7 +75,7 @@ const checksQuery = `query($owner: String!, $name: String!, $number: Int!, $head
               __typename
               ... on CheckRun {
                 name status conclusion title url startedAt completedAt isRequired(pullRequestNumber: $number)
-                checkSuite { createdAt app { databaseId } }
+                checkSuite { id createdAt app { databaseId } workflowRun { workflow { id } } }
               }
               ... on StatusContext { context state description targetUrl createdAt isRequired(pullRequestNumber: $number) }
             }
@@ -93,10 +99,16 @@ type checkNode struct {
 	StartedAt   time.Time `json:"startedAt"`
 	CompletedAt time.Time `json:"completedAt"`
 	CheckSuite  struct {
+		ID        string    `json:"id"`
 		CreatedAt time.Time `json:"createdAt"`
 		App       struct {
 			DatabaseID int64 `json:"databaseId"`
 		} `json:"app"`
+		WorkflowRun struct {
+			Workflow struct {
+				ID string `json:"id"`
+			} `json:"workflow"`
+		} `json:"workflowRun"`
 	} `json:"checkSuite"`
 
 	Context     string    `json:"context"`
@@ -106,8 +118,8 @@ type checkNode struct {
 	CreatedAt   time.Time `json:"createdAt"`
 }
 
-// check returns the node as a check.
-func (n *checkNode) check() green.Check {
+// check returns the node as a check. A check run belongs to its workflow, or to its suite if workflows are hidden.
+func (n *checkNode) check(hidden bool) green.Check {
 	if n.Type == "StatusContext" {
 		c := statusCheck(n.Context, n.State, n.CreatedAt)
 		c.URL, c.Summary, c.Required = n.TargetURL, n.Description, n.IsRequired
@@ -115,7 +127,10 @@ func (n *checkNode) check() green.Check {
 	}
 	c := runCheck(n.Name, n.Status, n.Conclusion)
 	c.App, c.Required, c.URL, c.Summary = n.CheckSuite.App.DatabaseID, n.IsRequired, n.URL, n.Title
-	c.ID = runID(n.URL)
+	c.ID, c.Group = runID(n.URL), n.CheckSuite.WorkflowRun.Workflow.ID
+	if hidden {
+		c.Group = n.CheckSuite.ID
+	}
 	c.Started, c.Changed = n.StartedAt, latest(n.CheckSuite.CreatedAt, n.StartedAt, n.CompletedAt)
 	return c
 }
@@ -136,11 +151,6 @@ type checksAnswer struct {
 		PullRequest struct {
 			HeadRefOid  string `json:"headRefOid"`
 			BaseRefName string `json:"baseRefName"`
-			BaseRef     *struct {
-				RefUpdateRule *struct {
-					Contexts []string `json:"requiredStatusCheckContexts"`
-				} `json:"refUpdateRule"`
-			} `json:"baseRef"`
 		} `json:"pullRequest"`
 		Object *struct {
 			Rollup *struct {
@@ -154,8 +164,8 @@ type checksAnswer struct {
 	} `json:"repository"`
 }
 
-// readRollup reads all pages of the checks by GraphQL, and the names that the protection of the base branch requires. It stops at a page
-// on which the pull request has another head. The base stays empty if GitHub does not answer the question.
+// readRollup reads all pages of the checks by GraphQL. It stops at a page on which the pull request has another head. The base stays empty
+// if GitHub does not answer the question.
 func (c *checkReader) readRollup() error {
 	vars := map[string]any{"owner": c.r.Owner, "name": c.r.Name, "number": c.number, "head": c.head, "after": (*string)(nil)}
 	var base string
@@ -169,11 +179,6 @@ func (c *checkReader) readRollup() error {
 		if c.out.Head, base = pull.HeadRefOid, pull.BaseRefName; c.out.Head != c.head {
 			return nil
 		}
-		if pull.BaseRef != nil && pull.BaseRef.RefUpdateRule != nil {
-			for _, name := range pull.BaseRef.RefUpdateRule.Contexts {
-				c.require(green.Requirement{Name: name})
-			}
-		}
 		if data.Repository.Object == nil || data.Repository.Object.Rollup == nil {
 			c.base = base
 			return nil
@@ -182,7 +187,7 @@ func (c *checkReader) readRollup() error {
 		c.out.Total = max(c.out.Total, page.TotalCount)
 		for _, n := range page.Nodes {
 			if n != nil {
-				c.out.Checks = append(c.out.Checks, n.check())
+				c.out.Checks = append(c.out.Checks, n.check(c.noWorkflows))
 			}
 		}
 		if !page.PageInfo.HasNextPage {
@@ -210,8 +215,8 @@ func (c *checkReader) askRollup(vars map[string]any, data *checksAnswer) (answer
 			answered = false
 		case p.Type != "FORBIDDEN":
 			return false, err
-		case strings.Contains(path, "refUpdateRule"):
-			c.incomplete("GitHub does not let errand read the protection of the base branch")
+		case strings.Contains(path, "workflowRun"):
+			c.noWorkflows = true
 		case strings.Contains(path, "statusCheckRollup"):
 			c.incomplete("GitHub does not let errand read all checks, for which the App needs the permissions checks: read and statuses: read")
 			answered = answered && strings.Contains(path, "nodes")
@@ -226,6 +231,47 @@ func (c *checkReader) require(q green.Requirement) {
 	if !slices.Contains(c.out.Required, q) {
 		c.out.Required = append(c.out.Required, q)
 	}
+}
+
+// protectedBranch is a branch, with its protection as everybody sees it who may read the repository's files.
+type protectedBranch struct {
+	Protected  bool `json:"protected"`
+	Protection struct {
+		Required *struct {
+			Contexts []string `json:"contexts"`
+			Checks   []struct {
+				Context string `json:"context"`
+				App     int64  `json:"app_id"`
+			} `json:"checks"`
+		} `json:"required_status_checks"`
+	} `json:"protection"`
+}
+
+// readProtection reads the names of checks that the protection of the base branch requires, and of which App.
+func (c *checkReader) readProtection() error {
+	var b protectedBranch
+	_, err := c.op.Get(fmt.Sprintf("repos/%s/%s/branches/%s", c.r.Owner, c.r.Name, url.PathEscape(c.base)), &b)
+	switch required := b.Protection.Required; {
+	case client.StatusOf(err) == 404, client.NotGranted(err):
+		c.incomplete("GitHub does not let errand read the protection of the base branch")
+		return nil
+	case err != nil:
+		return err
+	case required == nil && b.Protected:
+		c.incomplete("GitHub does not say which checks the protection of the base branch requires")
+	case required != nil:
+		named := map[string]bool{}
+		for _, k := range required.Checks {
+			named[k.Context] = true
+			c.require(green.Requirement{Name: k.Context, App: max(0, k.App)})
+		}
+		for _, name := range required.Contexts {
+			if !named[name] { // an old server
+				c.require(green.Requirement{Name: name})
+			}
+		}
+	}
+	return nil
 }
 
 // branchRule is a rule that applies to a branch, as far as it is about checks.
@@ -247,6 +293,9 @@ func (c *checkReader) readRules() error {
 		path := fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=100&page=%d", c.r.Owner, c.r.Name, url.PathEscape(c.base), page)
 		next, err := c.op.Get(path, &rules)
 		for _, rule := range rules {
+			if rule.Type == "workflows" {
+				c.out.Workflows = true
+			}
 			if rule.Type != "required_status_checks" {
 				continue
 			}
@@ -272,7 +321,8 @@ func isPlanTooSmall(err error) bool {
 	return errors.As(err, &r) && strings.HasPrefix(r.Message, "Upgrade to GitHub")
 }
 
-// readLists reads the check runs and statuses by REST, which does not say what is required. It omits those that the App may not read.
+// readLists reads the check runs and statuses by REST, which says neither what is required nor to which workflow a check belongs. It omits
+// those that the App may not read.
 func (c *checkReader) readLists() error {
 	runs, err := client.All(func(o github.ListOptions) ([]*github.CheckRun, *github.Response, error) {
 		page, resp, err := c.op.GitHub.Checks.ListCheckRunsForRef(c.op.Ctx, c.r.Owner, c.r.Name, c.head, &github.ListCheckRunsOptions{
@@ -289,6 +339,7 @@ func (c *checkReader) readLists() error {
 	for _, run := range runs {
 		k := runCheck(run.GetName(), run.GetStatus(), run.GetConclusion())
 		k.ID, k.App, k.URL, k.Summary = run.GetID(), run.GetApp().GetID(), run.GetHTMLURL(), run.GetOutput().GetTitle()
+		k.Group = strconv.FormatInt(run.GetCheckSuite().GetID(), 10)
 		k.Started, k.Changed = run.GetStartedAt().Time, latest(run.GetStartedAt().Time, run.GetCompletedAt().Time)
 		c.out.Checks = append(c.out.Checks, k)
 	}

@@ -35,6 +35,9 @@ func outline(r green.Report) string {
 	if n := r.Total - len(r.Checks); n != 0 {
 		parts = append(parts, fmt.Sprintf("%d hidden", n))
 	}
+	if r.Workflows {
+		parts = append(parts, "(workflows)")
+	}
 	if r.Incomplete != "" {
 		parts = append(parts, "("+r.Incomplete+")")
 	}
@@ -44,6 +47,8 @@ func outline(r green.Report) string {
 const (
 	noChecks = "(GitHub does not let errand read all checks, for which the App needs the permissions checks: read and statuses: read)"
 	noRules  = "(GitHub does not let errand read the rules of the base branch)"
+
+	noProtection = "(GitHub does not let errand read the protection of the base branch)"
 )
 
 func TestChecks(t *testing.T) {
@@ -84,12 +89,17 @@ func TestChecks(t *testing.T) {
 	report("old", "cancelled")
 	report("e2e", "neutral")
 	read(head, "build=success! docs=failure e2e=success! old=failure! "+needs)
+	if err := w.JobRun(forgetest.FullName, head, "release.yml", "build", "failure", ""); err != nil { // older than the next run of ci.yml
+		t.Fatal(err)
+	}
+	report("build", "success")
+	read(head, "build=success! build=failure! docs=failure e2e=success! old=failure! "+needs)
 
 	for i := range 230 { // three pages
 		report(fmt.Sprintf("matrix %03d", i), "success")
 	}
 	got := forgetest.Must(w.Forge.Checks(t.Context(), w.Repo, p.Number, head))(t)
-	if n := len(green.Newest(got.Checks)); n != 234 || got.Total != len(got.Checks) || got.Incomplete != "" {
+	if n := len(green.Newest(got.Checks)); n != 235 || got.Total != len(got.Checks) || got.Incomplete != "" {
 		t.Errorf("got %d checks, total %d of %d, incomplete %q", n, got.Total, len(got.Checks), got.Incomplete)
 	}
 	c := got.Checks[0]
@@ -123,7 +133,7 @@ func TestChecksWithoutPermission(t *testing.T) {
 type fakeChecks struct {
 	pages      []m // of the rollup
 	heads      []string
-	rule       any    // refUpdateRule
+	branch     m      // the base; without a protection if nil
 	problems   []m    // errors of GraphQL
 	status     int    // of the rules, if not 200
 	message    string // of that answer
@@ -144,7 +154,7 @@ func (f *fakeChecks) serve(t *testing.T) *forgetest.Fake {
 			if len(f.pages) > 0 {
 				object["statusCheckRollup"] = m{"contexts": f.pages[min(n, len(f.pages)-1)]}
 			}
-			pull := m{"headRefOid": f.heads[min(n, len(f.heads)-1)], "baseRefName": "rel/1", "baseRef": m{"refUpdateRule": f.rule}}
+			pull := m{"headRefOid": f.heads[min(n, len(f.heads)-1)], "baseRefName": "rel/1"}
 			forgetest.Answer(w, 200, m{"data": m{"repository": m{"pullRequest": pull, "object": object}}, "errors": f.problems})
 		case strings.HasSuffix(r.URL.EscapedPath(), "/rules/branches/rel%2F1"):
 			if f.status != 0 {
@@ -152,6 +162,15 @@ func (f *fakeChecks) serve(t *testing.T) *forgetest.Fake {
 				return
 			}
 			forgetest.Answer(w, 200, f.rules)
+		case strings.HasSuffix(r.URL.EscapedPath(), "/branches/rel%2F1"):
+			if f.branch == nil {
+				f.branch = m{"protected": false, "protection": m{"enabled": false, "required_status_checks": protects()}}
+			}
+			code, ok := f.branch["code"].(int)
+			if !ok {
+				code = 200
+			}
+			forgetest.Answer(w, code, f.branch)
 		case strings.HasSuffix(r.URL.Path, "/check-runs"):
 			forgetest.Answer(w, 200, m{"total_count": len(f.runs), "check_runs": f.runs})
 		case strings.HasSuffix(r.URL.Path, "/status") && f.noStatuses:
@@ -164,6 +183,15 @@ func (f *fakeChecks) serve(t *testing.T) *forgetest.Fake {
 	})
 }
 
+// protects returns the checks that the protection of a branch requires.
+func protects(list ...m) m {
+	contexts := []any{}
+	for _, k := range list {
+		contexts = append(contexts, k["context"])
+	}
+	return m{"enforcement_level": map[bool]string{true: "non_admins", false: "off"}[len(list) > 0], "contexts": contexts, "checks": list}
+}
+
 func rollup(total int, more bool, nodes ...any) m {
 	return m{"totalCount": total, "pageInfo": m{"hasNextPage": more, "endCursor": "next"}, "nodes": nodes}
 }
@@ -174,6 +202,18 @@ func runNode(name, status, conclusion string, required bool) m {
 	if conclusion != "" {
 		n["conclusion"] = conclusion
 	}
+	return n
+}
+
+// job returns a run of a job in a workflow, which is empty for an App without workflows.
+func job(workflow, suite string, id int, conclusion string) m {
+	n := runNode("build", "COMPLETED", conclusion, false)
+	n["url"] = fmt.Sprintf("https://github.example/octo/app/runs/%d", id)
+	s := m{"id": suite, "createdAt": "2026-01-02T03:04:05Z", "app": m{"databaseId": 15368}, "workflowRun": nil}
+	if workflow != "" {
+		s["workflowRun"] = m{"workflow": m{"id": workflow}}
+	}
+	n["checkSuite"] = s
 	return n
 }
 
@@ -216,9 +256,26 @@ func TestChecksAsGitHubAnswers(t *testing.T) {
 		"moved":             {fakeChecks{heads: []string{"new"}, pages: []m{rollup(1, false, runNode("a", "COMPLETED", "SUCCESS", true))}}, ""},
 		"moved between two pages": {fakeChecks{heads: []string{"abc", "new"},
 			pages: []m{rollup(2, true, runNode("a", "COMPLETED", "SUCCESS", true)), rollup(2, false)}}, ""},
-		"protection": {fakeChecks{rule: m{"requiredStatusCheckContexts": []any{"build", "lint"}}}, "needs build needs lint"},
-		"hidden protection": {fakeChecks{problems: forbidden("pullRequest", "baseRef", "refUpdateRule")},
-			"(GitHub does not let errand read the protection of the base branch)"},
+		"protection": {fakeChecks{branch: m{"protected": true, "protection": m{"required_status_checks": protects(
+			m{"context": "build", "app_id": 1234}, m{"context": "lint", "app_id": nil}, m{"context": "any", "app_id": -1})}}},
+			"needs build@1234 needs lint needs any"},
+		"protection on an old server": {fakeChecks{branch: m{"protected": true, "protection": m{"required_status_checks": m{
+			"enforcement_level": "everyone", "contexts": []any{"build", "lint"}}}}}, "needs build needs lint"},
+		"protection without checks": {fakeChecks{branch: m{"protected": true, "protection": m{"required_status_checks": protects()}}}, ""},
+		"undisclosed protection":    {fakeChecks{branch: m{"protected": true}}, "(GitHub does not say which checks the protection of the base branch requires)"},
+		"hidden protection":         {fakeChecks{branch: m{"code": 403, "message": "Resource not accessible by integration"}}, noProtection},
+		"hidden branch":             {fakeChecks{branch: m{"code": 404, "message": "Branch not found"}}, noProtection},
+		"required workflows": {fakeChecks{rules: []m{rule("workflows", m{"workflows": []any{m{"path": ".github/workflows/ci.yml", "repository_id": 1}}})}},
+			"(workflows)"},
+		"two workflows with jobs of one name": {fakeChecks{pages: []m{rollup(3, false, job("W_1", "S_1", 1, "FAILURE"), job("W_2", "S_2", 2, "SUCCESS"),
+			job("W_2", "S_3", 3, "SUCCESS"))}}, "build=failure build=success"},
+		"hidden workflows": {fakeChecks{pages: []m{rollup(2, false, job("", "S_1", 1, "FAILURE"), job("", "S_2", 2, "SUCCESS"))},
+			problems: forbidden("object", "statusCheckRollup", "contexts", "nodes", 0, "checkSuite", "workflowRun")}, "build=failure build=success"},
+		"another App has no workflows": {fakeChecks{pages: []m{rollup(2, false, job("", "S_1", 1, "FAILURE"), job("", "S_2", 2, "SUCCESS"))}}, "build=success"},
+		"two suites by REST": {fakeChecks{problems: forbidden("object", "statusCheckRollup"), runs: []m{
+			{"id": 1, "name": "a", "status": "completed", "conclusion": "failure", "check_suite": m{"id": 1}},
+			{"id": 2, "name": "a", "status": "completed", "conclusion": "success", "check_suite": m{"id": 2}},
+			{"id": 3, "name": "a", "status": "completed", "conclusion": "neutral", "check_suite": m{"id": 2}}}}, "a=failure a=success " + noChecks},
 		"rules": {fakeChecks{rules: []m{rule("deletion", nil), rule("not known yet", m{"required_status_checks": []any{}}),
 			rule("required_status_checks", contexts(m{"context": "build", "integration_id": 15368}, m{"context": "lint"}, m{"context": "any", "integration_id": -1})),
 			rule("required_status_checks", contexts(m{"context": "lint"}))}}, "needs build@15368 needs lint needs any"},
@@ -255,6 +312,7 @@ func TestChecksCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]fakeChecks{
 		"rules fail":               {status: 500, message: "Server Error"},
+		"the branch fails":         {branch: m{"code": 500, "message": "Server Error"}},
 		"rules are refused":        {status: 403, message: "Repository access blocked"},
 		"GraphQL fails":            {problems: []m{{"message": "Something went wrong"}}},
 		"no such pull request":     {problems: []m{{"type": "NOT_FOUND", "path": []any{"repository", "pullRequest"}, "message": "Could not resolve to a PullRequest"}}},

@@ -68,7 +68,7 @@ func AppPermissions() []AppPermission {
 		{"metadata", "read", true, "finding the repository and asking who may write to it"},
 		{"checks", "read", false, "seeing which checks of a pull request failed"},
 		{"statuses", "read", false, "seeing which commit statuses failed"},
-		{"actions", "read", false, "receiving events of workflow runs"},
+		{"actions", "read", false, "telling apart jobs of the same name in different workflows, and receiving events of workflow runs"},
 	}
 }
 

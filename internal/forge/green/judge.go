@@ -24,13 +24,17 @@ type Verdict struct {
 }
 
 // Judge decides whether a head is green: every required check succeeded. If none is required, all checks count, and the head is green
-// when all have succeeded and none was added or completed for the time quiet, because a check that nobody requires can still appear.
+// when all have succeeded and none was added or completed for the time quiet, because a check that nobody requires can still appear. So
+// can one of a workflow that is required.
 func Judge(r Report, now time.Time, quiet time.Duration) Verdict {
 	t := sort(r)
 	v := Verdict{Failing: t.failing, Optional: list(t.optional)}
 	incomplete := r.Incomplete
 	if gap := r.Total - len(r.Checks); gap > 0 && incomplete == "" {
 		incomplete = fmt.Sprintf("GitHub did not show %s", words.Many(gap, "check"))
+	}
+	if r.Workflows && !t.unnamed && incomplete == "" {
+		incomplete = "a ruleset requires workflows of which GitHub shows no check yet"
 	}
 	v.Reason = t.reason(incomplete)
 	switch {
@@ -45,11 +49,15 @@ func Judge(r Report, now time.Time, quiet time.Duration) Verdict {
 		if len(r.Checks) == 0 && r.Total == 0 {
 			v.State, v.Reason = None, ""
 		}
-	case t.required:
+	case t.required && !r.Workflows:
 		v.State, v.Reason = Success, t.all("succeeded")
 	case now.Before(t.changed.Add(quiet)):
 		v.State, v.Again = Pending, earlier(t.changed.Add(quiet), now.Add(quiet)) // whatever the App of a check says about its times
-		v.Reason = t.all("succeeded") + ", so more may appear: it counts once nothing has been reported for " + words.Span(quiet)
+		v.Reason = t.all("succeeded")
+		if r.Workflows {
+			v.Reason += "; a ruleset requires workflows"
+		}
+		v.Reason += ", so more may appear: it counts once nothing has been reported for " + words.Span(quiet)
 	default:
 		v.State, v.Reason = Success, t.all("succeeded")
 	}
@@ -66,6 +74,7 @@ func earlier(a, b time.Time) time.Time {
 // tally has the checks of a report, each in the list that it belongs to.
 type tally struct {
 	required bool // some checks are required, and only these count
+	unnamed  bool // GitHub requires one of which no requirement has the name
 	counting int  // checks that count, also those that are not reported yet
 
 	failed, running, missing []string // of those that count
@@ -84,6 +93,7 @@ func sort(r Report) tally {
 		if c.State == Failure {
 			t.failing = append(t.failing, c)
 		}
+		t.unnamed = t.unnamed || c.Required && !r.names(c)
 		t.add(c, !t.required || r.requires(c))
 	}
 	for _, q := range r.Required {

@@ -32,6 +32,7 @@ func run(name string, s green.State, change ...func(*green.Check)) green.Check {
 func required(c *green.Check)               { c.Required = true }
 func by(app int64) func(*green.Check)       { return func(c *green.Check) { c.App = app } }
 func result(word string) func(*green.Check) { return func(c *green.Check) { c.Result = word } }
+func in(group string) func(*green.Check)    { return func(c *green.Check) { c.Group = group } }
 func id(n int64) func(*green.Check)         { return func(c *green.Check) { c.ID = n } }
 func begun(d time.Duration) func(*green.Check) {
 	return func(c *green.Check) { c.Started, c.Changed = at(d), at(d) }
@@ -53,7 +54,8 @@ func TestJudge(t *testing.T) {
 		checks     []green.Check
 		needs      requirements
 		incomplete string
-		hidden     int // checks that GitHub counts but does not list
+		workflows  bool // a ruleset requires workflows
+		hidden     int  // checks that GitHub counts but does not list
 		now        time.Duration
 		want       green.State
 		reason     string
@@ -176,6 +178,34 @@ func TestJudge(t *testing.T) {
 			checks: []green.Check{run("build", pending)}, incomplete: "the rules are secret", want: pending,
 			reason: "1 of 1 check is not complete: build; the rules are secret, so it is not known which checks are required",
 		},
+		"jobs of one name in two workflows": {
+			checks: []green.Check{run("build", no, in("ci"), id(10)), run("build", ok, in("release"), id(11))}, now: time.Hour, want: no,
+			reason: "1 of 2 checks failed: build",
+		},
+		"jobs of one name in two workflows, required": {
+			checks: []green.Check{run("build", pending, in("ci"), id(10)), run("build", ok, in("release"), id(11))},
+			needs:  requirements{{Name: "build", App: actions}}, want: pending, reason: "1 of 2 required checks is not complete: build",
+		},
+		"a workflow runs again": {
+			checks: []green.Check{run("build", no, in("ci"), id(10), required), run("build", ok, in("ci"), id(11), required)}, want: ok,
+			reason: "the only required check succeeded",
+		},
+		"required workflows have not begun": {
+			checks: []green.Check{run("build", ok, required), run("unit", ok)}, needs: requirements{{Name: "build"}}, workflows: true, now: time.Hour,
+			want: green.Unknown, reason: "a ruleset requires workflows of which GitHub shows no check yet, so it is not known which checks are required",
+		},
+		"required workflows, too early": {
+			checks: []green.Check{run("build", ok, required), run("unit", ok, required)}, needs: requirements{{Name: "build"}}, workflows: true, want: pending,
+			reason: "all 2 required checks succeeded; a ruleset requires workflows, so more may appear: it counts once nothing has been reported for 2 min",
+		},
+		"required workflows": {
+			checks: []green.Check{run("build", ok, required), run("unit", ok, required)}, needs: requirements{{Name: "build"}}, workflows: true, now: quiet,
+			want: ok, reason: "all 2 required checks succeeded",
+		},
+		"required workflows and nothing else": {workflows: true, want: green.None},
+		"required workflows, one fails": {
+			checks: []green.Check{run("unit", no, required)}, workflows: true, want: no, reason: "1 of 1 required check failed: unit",
+		},
 		"none required, too early": {
 			checks: []green.Check{run("build", ok), run("lint", ok, begun(time.Minute))}, now: quiet + time.Minute - time.Second, want: pending,
 			reason: "all 2 checks succeeded; none is required, so more may appear: it counts once nothing has been reported for 2 min",
@@ -198,7 +228,7 @@ func TestJudge(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := green.Report{Checks: tt.checks, Total: len(tt.checks) + tt.hidden, Required: tt.needs, Incomplete: tt.incomplete}
+			r := green.Report{Checks: tt.checks, Total: len(tt.checks) + tt.hidden, Required: tt.needs, Workflows: tt.workflows, Incomplete: tt.incomplete}
 			for range 5 { // the order in which GitHub lists them is of no importance
 				v := green.Judge(r, at(tt.now), quiet)
 				if v.State != tt.want || v.Reason != tt.reason || v.Optional != tt.optional {
@@ -282,6 +312,7 @@ func randomReport(rnd *rand.Rand) green.Report {
 			by(int64(rnd.IntN(2))), begun(time.Duration(rnd.IntN(600))*time.Second))
 		c.Required = rnd.IntN(2) == 0
 		c.Status = rnd.IntN(4) == 0
+		c.Group = fmt.Sprint(rnd.IntN(2))
 		r.Checks = append(r.Checks, c)
 	}
 	r.Total = len(r.Checks)

@@ -7,27 +7,28 @@ import (
 	"github.com/errand-bot/errand/internal/sim/simgithub/git"
 )
 
-// CheckSuite contains the check runs of one App on one commit. It is completed when all of them are.
+// CheckSuite contains the check runs of one App on one commit, of GitHub Actions those of one workflow. It is completed when all of them are.
 type CheckSuite struct {
 	ID         int64
 	NodeID     string
 	HeadSHA    string
 	HeadBranch string // a branch whose head was the commit when the suite was created, or empty
 	ByApp      bool   // belongs to the simulator's App, otherwise to a CI that is not simulated
+	Workflow   string // file of the workflow, if it belongs to that CI
 	Status     string // queued, in_progress or completed
 	Conclusion string // empty until completed
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
 }
 
-// suite returns the suite of a check run, and creates it if there is none.
-func (ch checks) suite(r *Repo, k *CheckRun) *CheckSuite {
+// suite returns the suite of a check run of a workflow, and creates it if there is none.
+func (ch checks) suite(r *Repo, k *CheckRun, workflow string) *CheckSuite {
 	for _, c := range r.CheckSuites {
-		if c.HeadSHA == k.HeadSHA && c.ByApp == k.ByApp {
+		if c.ID == k.SuiteID || k.SuiteID == 0 && c.HeadSHA == k.HeadSHA && c.ByApp == k.ByApp && c.Workflow == workflow {
 			return c
 		}
 	}
-	c := &CheckSuite{ID: ch.x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Status: "queued", CreatedAt: ch.x.s.now(), UpdatedAt: ch.x.s.now()}
+	c := &CheckSuite{ID: ch.x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Workflow: workflow, Status: "queued", CreatedAt: ch.x.s.now(), UpdatedAt: ch.x.s.now()}
 	c.NodeID = nodeID("CS", c.ID)
 	refs, err := r.Git.Refs("refs/heads/")
 	if err != nil {
@@ -47,7 +48,7 @@ func (ch checks) suite(r *Repo, k *CheckRun) *CheckSuite {
 func (ch checks) requestSuite(r *Repo, branch, sha string) {
 	for _, in := range ch.x.s.installs {
 		if in.has(r.ID) && levelRank(in.Permissions["checks"]) >= levelRank("write") && !r.hasSuite(sha) {
-			c := ch.suite(r, &CheckRun{HeadSHA: sha, ByApp: true})
+			c := ch.suite(r, &CheckRun{HeadSHA: sha, ByApp: true}, "")
 			c.HeadBranch = branch
 			ch.x.webhooks().emit(r, "check_suite", ch.x.webhooks().payload(r, "requested", obj{"check_suite": ch.suiteJSON(r, c)}))
 		}

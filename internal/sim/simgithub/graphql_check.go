@@ -7,35 +7,6 @@ import (
 	"github.com/graph-gophers/graphql-go"
 )
 
-// BaseRef is the branch to merge into; null if it is gone.
-func (p *pullR) BaseRef() *refR {
-	name := "refs/heads/" + p.p.Base
-	sha := p.i.repo.Git.Object(name)
-	if sha == "" {
-		return nil
-	}
-	return &refR{p.x, p.i.repo, name, sha}
-}
-
-// RefUpdateRule is the protection of a branch, as everybody may see it; null without one.
-func (f *refR) RefUpdateRule() *ruleR {
-	var contexts []*string
-	for _, q := range f.r.RequiredChecks[f.Name()] {
-		if q.Classic {
-			contexts = append(contexts, &q.Context)
-		}
-	}
-	if len(contexts) == 0 {
-		return nil
-	}
-	return &ruleR{contexts}
-}
-
-type ruleR struct{ contexts []*string }
-
-// RequiredStatusCheckContexts names the required checks.
-func (r *ruleR) RequiredStatusCheckContexts() *[]*string { return &r.contexts }
-
 // StatusCheckRollup has all checks of the commit; null if there are none.
 func (c *commitR) StatusCheckRollup() (*rollupR, error) {
 	if err := c.x.need(c.r, "checks", "read", RoleRead); err != nil {
@@ -153,6 +124,28 @@ type suiteR struct {
 	c *checkRunR
 	s *CheckSuite
 }
+
+// ID is the node id.
+func (s *suiteR) ID() graphql.ID { return graphql.ID(s.s.NodeID) }
+
+// WorkflowRun is null if the suite is not of GitHub Actions.
+func (s *suiteR) WorkflowRun() (*workflowRunR, error) {
+	if s.s.Workflow == "" {
+		return nil, nil
+	}
+	if err := s.c.x.need(s.c.r, "actions", "read", RoleRead); err != nil {
+		return nil, err
+	}
+	return &workflowRunR{s.s.Workflow}, nil
+}
+
+type workflowRunR struct{ file string }
+
+// Workflow is the workflow of the run.
+func (w *workflowRunR) Workflow() *workflowRunR { return w }
+
+// ID is the node id of the workflow.
+func (w *workflowRunR) ID() graphql.ID { return graphql.ID("W_" + w.file) }
 
 // CreatedAt is the time of its creation.
 func (s *suiteR) CreatedAt() dateTime { return dateTime{s.s.CreatedAt} }

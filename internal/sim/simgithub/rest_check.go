@@ -26,6 +26,8 @@ type checkRequest struct {
 	StartedAt   *time.Time   `json:"started_at"`
 	CompletedAt *time.Time   `json:"completed_at"`
 	Output      *checkOutput `json:"output"`
+
+	workflow string // of GitHub Actions
 }
 
 // checkOutput is the text of a check run.
@@ -101,7 +103,7 @@ func (ch checks) addRun(r *Repo, req checkRequest) (*CheckRun, error) {
 	if err := req.apply(k, ch.x.s.now()); err != nil {
 		return nil, err
 	}
-	suite := ch.suite(r, k)
+	suite := ch.suite(r, k, req.workflow)
 	k.SuiteID = suite.ID
 	r.CheckRuns = append(r.CheckRuns, k)
 	ch.x.webhooks().checkRun("created", r, k)
@@ -143,7 +145,7 @@ func editCheckRun(c *call) (any, error) {
 	if was != "completed" && k.Status == "completed" {
 		c.webhooks().checkRun("completed", r, k)
 	}
-	c.checks().judgeSuite(r, c.checks().suite(r, k))
+	c.checks().judgeSuite(r, c.checks().suite(r, k, ""))
 	return c.s.json.checkRun(r, k), nil
 }
 

@@ -54,7 +54,8 @@ func listBranches(c *call) (any, error) {
 		return nil, err
 	}
 	return each(page(c, refs), func(f git.Ref) obj {
-		return obj{"name": f.Name[len("refs/heads/"):], "commit": c.s.json.shortCommit(r, f.SHA), "protected": false}
+		name := f.Name[len("refs/heads/"):]
+		return obj{"name": name, "commit": c.s.json.shortCommit(r, f.SHA), "protected": r.isProtected(name)}
 	}), nil
 }
 
@@ -70,9 +71,9 @@ func getBranch(c *call) (any, error) {
 	}
 	api := c.s.json.api("/repos/%s/branches/%s", r.FullName(), name)
 	return obj{
-		"name": name, "commit": c.s.json.commit(r, commit), "protected": false, "protection_url": api + "/protection",
+		"name": name, "commit": c.s.json.commit(r, commit), "protected": r.isProtected(name), "protection_url": api + "/protection",
 		"_links":     obj{"self": api, "html": c.s.json.html("/%s/tree/%s", r.FullName(), name)},
-		"protection": obj{"enabled": false},
+		"protection": r.protection(name),
 	}, nil
 }
 

@@ -32,7 +32,7 @@ func (r *Repo) CombinedStatus(sha string) (state string, latest []*Status) {
 	return []string{"", "success", "pending", "failure"}[worst], latest
 }
 
-// newestRuns returns the newest check run of each App and name on a commit.
+// newestRuns returns the newest check run of each suite and name on a commit.
 func (r *Repo) newestRuns(sha string) []*CheckRun {
 	var list []*CheckRun
 	for _, c := range r.CheckSuites {
@@ -119,6 +119,11 @@ func (ch checks) addStatus(r *Repo, k Status) (*Status, error) {
 // CheckRun reports a check by a CI such as GitHub Actions: with status "completed" and a
 // conclusion, or with an empty conclusion while it runs. A later report of the same name replaces the earlier one.
 func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
+	return s.JobRun(repo, sha, "ci.yml", name, conclusion, summary)
+}
+
+// JobRun is CheckRun for a job of a workflow. Jobs of the same name in different workflows do not replace each other.
+func (s *Sim) JobRun(repo, sha, workflow, name, conclusion, summary string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.repos[repoKey(repo)]
@@ -126,7 +131,7 @@ func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
 		return errNotFound()
 	}
 	status := "in_progress"
-	req := checkRequest{Name: &name, HeadSHA: sha, Status: &status, Output: &checkOutput{Title: name, Summary: summary}}
+	req := checkRequest{Name: &name, HeadSHA: sha, Status: &status, Output: &checkOutput{Title: name, Summary: summary}, workflow: workflow}
 	if conclusion != "" {
 		req.Conclusion = &conclusion
 	}

@@ -38,6 +38,27 @@ func (r *Repo) requires(branch, context string, app int64) bool {
 	})
 }
 
+// isProtected reports whether a branch has rules, of a ruleset or of its protection.
+func (r *Repo) isProtected(branch string) bool {
+	return len(r.RequiredChecks[branch]) > 0
+}
+
+// protection is what everybody may see of a branch's protection.
+func (r *Repo) protection(branch string) obj {
+	contexts, list, level := []string{}, []obj{}, "off"
+	for _, q := range r.RequiredChecks[branch] {
+		if !q.Classic {
+			continue
+		}
+		o := obj{"context": q.Context, "app_id": nil}
+		if q.App != 0 {
+			o["app_id"] = q.App
+		}
+		contexts, list, level = append(contexts, q.Context), append(list, o), "non_admins"
+	}
+	return obj{"enabled": len(list) > 0, "required_status_checks": obj{"enforcement_level": level, "contexts": contexts, "checks": list}}
+}
+
 // actionsApp is the ID of the App that represents a CI.
 const actionsApp = 15368
 

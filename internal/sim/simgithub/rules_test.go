@@ -2,6 +2,7 @@ package simgithub_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,5 +38,35 @@ func TestRequiredChecks(t *testing.T) {
 	refused(`"lint" is expected`)
 	check(t, w.Sim.CheckRun(repo, sha, "lint", "success", ""))
 	check(t, w.Sim.CheckRun(repo, sha, "docs", "failure", ""))
+	check(t, w.Sim.JobRun(repo, sha, "release.yml", "build", "failure", "")) // another workflow's job of the same name counts, too
+	refused(`"build" is failing`)
+	check(t, w.Sim.CheckRun(repo, sha, "build", "success", ""))
+	refused(`"build" is failing`)
+	check(t, w.Sim.JobRun(repo, sha, "release.yml", "build", "success", ""))
 	check(t, w.Owner.Merge(repo, p.Number, simgithub.Merge{}))
+}
+
+// Everybody who may read the files sees which checks the protection of a branch requires, but not what rulesets require.
+func TestProtectionOfABranch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, c := range []struct {
+		list []simgithub.RequiredCheck
+		want string
+	}{
+		{nil, "false [] []"},
+		{[]simgithub.RequiredCheck{{Context: "build"}}, "true [] []"},
+		{[]simgithub.RequiredCheck{{Context: "build"}, {Context: "lint", Classic: true}, {Context: "e2e", App: 7, Classic: true}}, "true [lint e2e] [0 7]"},
+	} {
+		check(t, w.Sim.RequireChecks(repo, "main", c.list...))
+		b, _, err := w.bot.Repositories.GetBranch(t.Context(), "octo", "calc", "main", 1)
+		check(t, err)
+		apps := []int64{}
+		for _, k := range *b.GetProtection().GetRequiredStatusChecks().Checks {
+			apps = append(apps, k.GetAppID())
+		}
+		if got := fmt.Sprint(b.GetProtected(), *b.GetProtection().GetRequiredStatusChecks().Contexts, apps); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
 }
