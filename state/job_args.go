@@ -87,5 +87,6 @@ const (
 	DueUnused    DueKind = "unused"    // the saved work was not needed for long
 	DueComments  DueKind = "comments"  // the gathered comments may be considered
 	DueSteer     DueKind = "steer"     // the messages to Run may be delivered
+	DueChecks    DueKind = "checks"    // nothing may have been reported about Head for a while
 	DueForget    DueKind = "forget"    // Ref, the saved work of an ended task, is to be deleted
 )

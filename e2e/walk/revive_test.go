@@ -120,7 +120,7 @@ func (s savedMachine) revive() *walkVM {
 	return o
 }
 
-// The walks of 403b8aa also had changes of checks by webhooks, and issues that an agent proposed.
+// The walks of 403b8aa also had changes of checks by webhooks, and issues that an agent proposed. Today's walks read the checks of each head once.
 
 func (a api) Checks(ctx context.Context, _ forge.Repo, _ int, head string) (green.Report, error) {
 	return read(ctx, a, "checks", func() (green.Report, error) {

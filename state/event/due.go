@@ -13,6 +13,7 @@ type Due struct {
 	Plan string             `json:"plan,omitempty"`    // hash
 	Run  string             `json:"due_run,omitempty"` // id; "run" is that of the event
 	VM   string             `json:"vm,omitempty"`      // name
+	Head string             `json:"head,omitempty"`    // commit
 	Mode settings.SleepMode `json:"mode,omitempty"`    // with Ref
 	Ref  string             `json:"ref,omitempty"`
 	// Insured is set if the idle VM shall stay for another paid span, because no other one may be available.
@@ -33,6 +34,8 @@ func NewDue(what state.DueKind, key string) Due {
 		d.Run = key
 	case state.DueIdle, state.DueSpan:
 		d.VM = key
+	case state.DueChecks:
+		d.Head = key
 	case state.DueForget:
 		mode, ref, _ := strings.Cut(key, ":")
 		d.Mode, d.Ref = settings.SleepMode(mode), ref

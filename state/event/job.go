@@ -153,9 +153,11 @@ type (
 		Optional string `json:"optional,omitempty"` //
 		DCO      bool   `json:"dco,omitempty"`      // a check for sign-offs failed
 		Head     string `json:"head,omitempty"`     // the commit that was judged
+		// Stale says that GitHub showed the pull request with another head, so nothing was judged.
+		Stale bool `json:"stale,omitempty"`
 		// Again is when they are to be read again, although nothing may be reported until then; zero if they need not be.
 		Again time.Time `json:"again,omitzero"`
-		// Reads is how often they were read in a row because of Again.
+		// Reads is how often they were read in a row because of Again, without a change.
 		Reads int `json:"reads,omitempty"`
 	}
 

@@ -15,7 +15,7 @@ type Change struct {
 	Jobs []state.Job
 	// DropWork removes the queued (not the claimed) jobs of LaneWork first, because the task changed course.
 	DropWork bool
-	// DropDue removes queued reminders, too, because the task ended or began anew. Checks for duplicate comments and deletions of
+	// DropDue removes queued reminders and reads of checks, too, because the task ended or began anew. Checks for duplicate comments and deletions of
 	// saved work stay.
 	DropDue bool
 	// DropTexts removes queued jobs that contain or post texts of the task, because these are deleted.
@@ -72,8 +72,8 @@ func (c Change) Drops(j *state.Job) bool {
 		(j.Kind != state.JobDue || due != state.DueDuplicate && due != state.DueForget) {
 		return true
 	}
-	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && j.Kind == state.JobDue && due != state.DueDuplicate &&
-		due != state.DueForget
+	isReminder := j.Kind == state.JobDue && due != state.DueDuplicate && due != state.DueForget || j.Kind == state.JobChecks
+	return c.DropWork && j.Lane == state.LaneWork || c.DropDue && isReminder
 }
 
 // withoutText are the jobs that stay when the texts of a task are deleted: they delete or hide something.

@@ -65,6 +65,7 @@ func TestEndDropsQueuedJobs(t *testing.T) {
 					"a look at the VM":      {job(state.JobDue, state.LaneControl, state.DueIdle), true},
 					"a look for a twin":     {job(state.JobDue, state.LaneControl, state.DueDuplicate), false},
 					"a look at the archive": {job(state.JobDue, state.LaneControl, state.DueForget), false},
+					"a look at the checks":  {job(state.JobChecks, state.LaneTalk, ""), true},
 					"a stop":                {job(state.JobStop, state.LaneControl, ""), false},
 					"a release":             {job(state.JobRelease, state.LaneControl, ""), false},
 					"a comment":             {job(state.JobPost, state.LaneTalk, ""), false},

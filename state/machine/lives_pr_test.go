@@ -51,6 +51,9 @@ func TestNextLifeAdopts(t *testing.T) {
 			if l.task.Gen != 2 || has(l.jobs, state.JobReopen) != c.adopts || has(l.jobs, state.JobStart) == c.adopts || len(l.task.Replaced) != c.old {
 				t.Fatalf("got life %d with jobs %v and replaced %+v", l.task.Gen, kindsOf(l.jobs), l.task.Replaced)
 			}
+			if want := c.adopts && l.task.PR.State == state.PROpen; want != slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Args.Due == state.DueChecks }) {
+				t.Errorf("got jobs %v", kindsOf(l.jobs))
+			}
 			if got, want := slices.Contains(folded(l), "plan node"), !c.adopts; got != want {
 				t.Errorf("the plan of the life before is folded: %t, want %t", got, want)
 			}

@@ -138,7 +138,7 @@ func finishChange(c *change) Change {
 	if !needsNoUpdate(c) && !c.isStatusFailure() {
 		c.t.Visible++
 	}
-	if needsStatusUpdate(c) {
+	if needsStatusUpdate(c) && !leavesStatusJob(c) {
 		c.enqueue(statusJob(c))
 	}
 	if c.t.HasIdleVM() && (!c.hadIdleVM || c.dropWork) {
@@ -173,7 +173,7 @@ func keepPausedSince(c *change) {
 }
 
 // progressGaps is the number of StatusGaps between two edits of the status comment that show nothing but the last
-// activity: GitHub limits an App's writes per hour, and people need them for other things.
+// activity, or why the checks are as they are: GitHub limits an App's writes per hour, and people need them for other things.
 const progressGaps = 6
 
 // needsNoUpdate reports whether the event changed nothing that people need to see in the status comment.
@@ -181,10 +181,12 @@ func needsNoUpdate(c *change) bool {
 	switch c.e.Kind() {
 	case event.KindStatusSent, event.KindModelCalled, event.KindVMWanted, event.KindPurged: // the next progress event shows the cost, too
 		return true
+	case event.KindChecksChanged: // the read shows what changed
+		return true
 	case event.KindChecksRead: // read again without a change
 		return c.before.PR != nil && *c.before.PR == *c.t.PR
 	case event.KindDue:
-		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
+		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueChecks)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
 	case event.KindProgress, event.KindToolCalled:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case event.KindThumb: // the check of the approval shows whether it counts
@@ -203,11 +205,28 @@ func needsStatusUpdate(c *change) bool {
 	return c.t.Status.Shown < c.t.Visible
 }
 
-// statusJob returns the coalesced job of the status comment, due StatusGap after the last edit.
+// leavesStatusJob reports whether the job of the status comment, which an earlier event enqueued, need not come earlier because of this one:
+// each of hundreds of checks may change what the comment says.
+func leavesStatusJob(c *change) bool {
+	return c.before != nil && c.before.Status.Shown < c.before.Visible && (c.e.Kind() == event.KindChecksChanged || explainsChecks(c))
+}
+
+// explainsChecks reports whether the checks that were read have the result that was known, perhaps for another reason.
+func explainsChecks(c *change) bool {
+	if c.e.Kind() != event.KindChecksRead || c.before == nil || c.before.PR == nil {
+		return false
+	}
+	return c.before.PR.Checks == c.t.PR.Checks && c.before.PR.DCO == c.t.PR.DCO
+}
+
+// statusJob returns the coalesced job of the status comment, due StatusGap after the last edit, or later if little changed.
 func statusJob(c *change) state.Job {
 	j := c.job(state.JobStatus, state.LaneStatus, "status")
 	if at := c.t.Status.At; !at.IsZero() {
 		j.NotBefore = at.Add(c.p.StatusGap)
+		if explainsChecks(c) {
+			j.NotBefore = at.Add(progressGaps * c.p.StatusGap)
+		}
 	}
 	if c.isStatusFailure() { // the cause of the failure may take a while to pass
 		j.NotBefore = c.e.Now.Add(statusRetryDelay * c.p.Backoff)

@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,37 +156,6 @@ func askToResolve(c *change) {
 	c.launchRun(runOfPhase(c.t.Phase))
 }
 
-// postRefusals posts the push gate's refusals and waits for people.
-func postRefusals(c *change) {
-	phase := c.t.Phase
-	c.storeWork()
-	storeGateRefusals(c)
-	c.enterPhase(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
-	c.t.Resume, c.t.Step = phase, state.StepRun
-	c.t.Question = &state.Question{Kind: state.AskRefused, AskedAt: c.e.Now, Text: "the push gate refused the changeset"}
-	for _, r := range of[event.Collected](c).Refusals { // an unreadable changeset has no head
-		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path),
-			Kind: state.FeedbackRefusal, At: c.e.Now,
-			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
-	}
-	c.enqueuePost(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused,
-		Refusals: of[event.Collected](c).Refusals, By: c.personToNotify()})
-}
-
-// askAboutNoChanges posts that the agent changed nothing, and asks how to continue.
-func askAboutNoChanges(c *change) {
-	phase := c.t.Phase
-	text := ""
-	if c.t.Work != nil {
-		text = c.t.Work.Text
-	}
-	c.t.Work = nil
-	c.enterPhase(state.PhaseAwaitingAnswer, "the agent changed nothing")
-	c.t.Resume, c.t.Step = phase, state.StepRun
-	c.t.Question = &state.Question{Kind: state.AskNoChange, AskedAt: c.e.Now, Text: "the agent changed nothing"}
-	c.enqueuePost(fmt.Sprintf("no-changes-%d", c.t.Version+1), state.Post{Kind: state.PostNoChanges, Text: text, By: c.personToNotify()})
-}
-
 // storePR stores the pull request as it was opened or found.
 func storePR(c *change) {
 	pr := of[event.PROpened](c).PR
@@ -330,18 +298,31 @@ func endRound(c *change) {
 	c.gatherMissed(false)
 }
 
-// readChecks enqueues reading the checks of the pull request's head: a webhook reports one check only.
+// readChecks enqueues reading the checks of the pull request's head: a webhook reports one check only. The first is read at once; later
+// there may be hundreds.
 func readChecks(c *change) {
+	settle := checksSettle
+	if c.t.PR.Checks != "" {
+		settle = max(settle, checksGaps*c.p.StatusGap/2)
+	}
+	enqueueChecks(c, c.e.Now.Add(settle), 0)
+}
+
+func enqueueChecks(c *change, at time.Time, reads int) {
 	j := c.job(state.JobChecks, state.LaneTalk, "checks")
-	j.NotBefore = c.e.Now.Add(checksSettle)
+	j.NotBefore, j.Args.Reads = at, reads
 	c.enqueue(j)
 }
 
-// checksSettle is the time in which webhooks of several checks are gathered.
-const checksSettle = time.Second
-
-// maxChecksReads is the maximum number of reads in a row that no webhook asked for.
-const maxChecksReads = 30
+const (
+	// checksSettle is the time in which webhooks of several checks are gathered, and checksGaps the same in halves of StatusGaps if some
+	// were read before.
+	checksSettle, checksGaps = time.Second, 3
+	// checksLater is how long after the start of a head its checks are read if no webhook reports one.
+	checksLater = 2 * time.Minute
+	// maxChecksReads is the maximum number of reads in a row that no webhook asked for and that changed nothing.
+	maxChecksReads = 30
+)
 
 // wantsChecksRead reports whether the checks that were read are those of the present head, and differ from the stored ones or are to be
 // read again.
@@ -353,38 +334,50 @@ func wantsChecksRead(c *change) bool {
 // checksDiffer reports whether the checks that were read differ from those that the status comment shows.
 func checksDiffer(c *change) bool {
 	read, pr := of[event.ChecksRead](c), c.t.PR
-	return pr.Checks != read.Checks || pr.ChecksReason != read.Reason || pr.ChecksOptional != read.Optional || pr.DCO != read.DCO
+	return !read.Stale && (pr.Checks != read.Checks || pr.ChecksReason != read.Reason || pr.ChecksOptional != read.Optional || pr.DCO != read.DCO)
 }
 
 func isReadAgain(c *change) bool {
 	read := of[event.ChecksRead](c)
-	return !read.Again.IsZero() && read.Reads < maxChecksReads && c.t.PR.State == state.PROpen
+	return !read.Again.IsZero() && c.t.PR.State == state.PROpen && (read.Reads < maxChecksReads || checksDiffer(c))
 }
 
 // storeChecks stores the checks that were read, and schedules the next read if nothing needs to be reported until they are decided.
 func storeChecks(c *change) {
 	read, pr := of[event.ChecksRead](c), c.t.PR
-	pr.Checks, pr.ChecksReason, pr.ChecksOptional, pr.DCO = read.Checks, read.Reason, read.Optional, read.DCO
+	reads := read.Reads + 1
+	if checksDiffer(c) {
+		reads = 1
+	}
 	if isReadAgain(c) {
-		j := c.job(state.JobChecks, state.LaneTalk, "checks")
-		j.NotBefore, j.Args.Reads = read.Again, read.Reads+1
-		c.enqueue(j)
+		enqueueChecks(c, read.Again, reads)
+	}
+	if !read.Stale {
+		pr.Checks, pr.ChecksReason, pr.ChecksOptional, pr.DCO = read.Checks, read.Reason, read.Optional, read.DCO
 	}
 }
 
-// followHead forgets the results of the checks of another head. If there were some, those of the present head are read: webhooks about them
-// may have come before the push was known.
+// followHead forgets the results of the checks of another head. If no webhook comes, the checks of a head that is new here, or of a pull
+// request that is, are read after a while: their webhooks may have come before they were known, or perhaps none will come.
 func followHead(c *change) {
-	if c.before == nil || c.t.PR == nil || c.t.Ended() || c.t.PR.Checks == "" || c.before.Branch.Head == c.t.Branch.Head {
+	old := c.before
+	if old == nil || c.t.PR == nil || c.t.Ended() {
 		return
 	}
-	c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional = "", "", ""
-	if c.t.PR.State == state.PROpen {
-		readChecks(c)
+	moved := old.Branch.Head != c.t.Branch.Head
+	if moved {
+		c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional = "", "", ""
+	}
+	if c.t.PR.State == state.PROpen && (moved || old.PR == nil || old.PR.State != state.PROpen || old.Gen != c.t.Gen) {
+		if c.t.PR.Checks != "" { // nobody listened meanwhile
+			readChecks(c)
+			return
+		}
+		c.scheduleDue(state.DueChecks, c.t.Branch.Head, c.e.Now.Add(checksLater))
 	}
 }
 
-// dropRefusals forgets the push gate's refusals that no run has taken: the changeset is judged again.
-func (c *change) dropRefusals() {
-	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
+// areChecksUnread reports whether a head has been known for a while, but nothing about its checks.
+func areChecksUnread(c *change) bool {
+	return isDue(state.DueChecks)(c) && isPRState(state.PROpen)(c) && of[event.Due](c).Head == c.t.Branch.Head && c.t.PR.Checks == ""
 }

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -186,3 +187,39 @@ const (
 	maxGateRefusals = 10 // refused changesets, the newest
 	maxGateRules    = 5  // broken rules of each
 )
+
+// postRefusals posts the push gate's refusals and waits for people.
+func postRefusals(c *change) {
+	phase := c.t.Phase
+	c.storeWork()
+	storeGateRefusals(c)
+	c.enterPhase(state.PhaseAwaitingAnswer, "the push gate refused the changeset")
+	c.t.Resume, c.t.Step = phase, state.StepRun
+	c.t.Question = &state.Question{Kind: state.AskRefused, AskedAt: c.e.Now, Text: "the push gate refused the changeset"}
+	for _, r := range of[event.Collected](c).Refusals { // an unreadable changeset has no head
+		c.feedback(state.Feedback{ID: fmt.Sprintf("refusal:%s:%s:%s", cmp.Or(c.t.Work.LocalHead, c.t.Work.Run), r.Rule, r.Path),
+			Kind: state.FeedbackRefusal, At: c.e.Now,
+			Path: r.Path, Body: r.Rule + ": " + r.Detail + ". Remedy: " + r.Remedy + "."})
+	}
+	c.enqueuePost(fmt.Sprintf("refused-%d", c.t.Version+1), state.Post{Kind: state.PostRefused,
+		Refusals: of[event.Collected](c).Refusals, By: c.personToNotify()})
+}
+
+// askAboutNoChanges posts that the agent changed nothing, and asks how to continue.
+func askAboutNoChanges(c *change) {
+	phase := c.t.Phase
+	text := ""
+	if c.t.Work != nil {
+		text = c.t.Work.Text
+	}
+	c.t.Work = nil
+	c.enterPhase(state.PhaseAwaitingAnswer, "the agent changed nothing")
+	c.t.Resume, c.t.Step = phase, state.StepRun
+	c.t.Question = &state.Question{Kind: state.AskNoChange, AskedAt: c.e.Now, Text: "the agent changed nothing"}
+	c.enqueuePost(fmt.Sprintf("no-changes-%d", c.t.Version+1), state.Post{Kind: state.PostNoChanges, Text: text, By: c.personToNotify()})
+}
+
+// dropRefusals forgets the push gate's refusals that no run has taken: the changeset is judged again.
+func (c *change) dropRefusals() {
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackRefusal && f.TakenBy == "" })
+}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -63,6 +64,10 @@ func TestChecksRead(t *testing.T) {
 		"again, the same":         {failed, event.ChecksRead{Checks: "failure", Reason: why, Again: later, Reads: 4}, false, 5},
 		"again, often enough":     {failed, event.ChecksRead{Checks: "failure", Reason: why, Again: later, Reads: maxChecksReads}, false, 0},
 		"again, but it is closed": {closed, event.ChecksRead{Checks: "pending", Again: later}, true, 0},
+		"again, with a change":    {failed, event.ChecksRead{Checks: "pending", Again: later, Reads: maxChecksReads}, true, 1},
+		"GitHub lags":             {failed, event.ChecksRead{Head: "new", Stale: true, Again: later, Reads: 4}, false, 5},
+		"GitHub lags for long":    {failed, event.ChecksRead{Head: "new", Stale: true, Again: later, Reads: maxChecksReads}, false, 0},
+		"it lags after the next":  {failed, event.ChecksRead{Head: "old", Stale: true, Again: later}, false, 0},
 	} {
 		task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}
 		task.PR, task.Branch.Head = &c.before, "new"
@@ -103,24 +108,35 @@ func TestChecksOfTheNextHead(t *testing.T) {
 		phase state.Phase
 		by    event.Payload
 		want  string
-		reads int
+		reads time.Duration // after which they are read; 0 for never
 	}{
-		"another head":                          {had, state.PhasePROpen, event.Pushed{Head: "new"}, "", 1},
+		"another head":                          {had, state.PhasePROpen, event.Pushed{Head: "new"}, "", checksLater},
 		"the same head":                         {had, state.PhasePROpen, event.Pushed{Head: "old"}, "success", 0},
 		"another head of a closed pull request": {&closed, state.PhasePRClosed, event.Pushed{Head: "new"}, "", 0},
-		"a head after one without checks":       {&state.PR{State: state.PROpen}, state.PhasePROpen, event.Pushed{Head: "new"}, "", 0},
+		"a head after one without checks":       {&state.PR{State: state.PROpen}, state.PhasePROpen, event.Pushed{Head: "new"}, "", checksLater},
+		"another head of a task that ended":     {had, state.PhaseDone, event.PRClosed{}, "success", 0},
+		"it is reopened":                        {&closed, state.PhasePRClosed, event.PRReopened{}, "success", 15 * time.Second},
+		"it is reopened with another head":      {&closed, state.PhasePRClosed, event.PRReopened{Head: "new"}, "", checksLater},
+		"it is closed":                          {had, state.PhasePROpen, event.PRClosed{}, "success", 0},
+		"it is opened":                          {nil, state.PhaseImplementing, event.PROpened{PR: state.PR{Number: 3, State: state.PROpen}}, "", checksLater},
+		"it is found":                           {nil, state.PhaseImplementing, event.PRFound{PR: state.PR{Number: 3, State: state.PROpen}, Head: "new"}, "", checksLater},
 	} {
 		task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: c.phase}}
 		task.PR, task.Branch.Head = c.pr, "old"
-		got := Next(task.Clone(), event.Event{Task: task.Key, Now: time.Now(), Payload: c.by}, DefaultPolicy())
-		reads := 0
+		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		got := Next(task.Clone(), event.Event{Task: task.Key, Now: now, Payload: c.by}, DefaultPolicy())
+		if got.Task == nil {
+			t.Errorf("%s: %s", name, got.Note)
+			continue
+		}
+		reads := time.Duration(0)
 		for _, j := range got.Jobs {
-			if j.Kind == state.JobChecks {
-				reads++
+			if j.Kind == state.JobChecks || j.Args.Due == state.DueChecks && j.Args.Key == got.Task.Branch.Head {
+				reads += j.NotBefore.Sub(now)
 			}
 		}
 		if pr := got.Task.PR; pr.Checks != c.want || (pr.ChecksReason == "") != (c.want == "") || (pr.ChecksOptional == "") != (c.want == "") || reads != c.reads {
-			t.Errorf("%s: got %+v and %d reads", name, pr, reads)
+			t.Errorf("%s: got %+v and a read after %s", name, pr, reads)
 		}
 	}
 }
@@ -178,6 +194,91 @@ func TestEndOfTaskIsShown(t *testing.T) {
 		c := Next(task, e, DefaultPolicy())
 		if len(c.Jobs) != want || want == 1 && (c.Jobs[0].Kind != state.JobStatus || !c.Jobs[0].NotBefore.After(e.Now)) {
 			t.Errorf("%s after the end: got jobs %+v, want %d", after, c.Jobs, want)
+		}
+	}
+}
+
+// Hundreds of checks that end one by one cost at most a read every 15 seconds and an edit every minute. The first is shown at once, and so is what
+// changes the result.
+func TestManyChecks(t *testing.T) {
+	t.Parallel()
+	p, now := DefaultPolicy(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}, Visible: 7}
+	task.PR, task.Status = &state.PR{Number: 3, State: state.PROpen}, state.StatusComment{Comment: 1, Shown: 7, At: now.Add(-time.Hour)}
+	due := map[state.JobKind]time.Time{} // of the queued jobs, as the store moves them
+	apply := func(payload event.Payload) {
+		t.Helper()
+		got := Next(task.Clone(), event.Event{Task: task.Key, Now: now, Payload: payload}, p)
+		for _, j := range got.Jobs {
+			if at, queued := due[j.Kind]; !queued || j.NotBefore.Before(at) || j.Kind == state.JobStatus {
+				due[j.Kind] = j.NotBefore
+			}
+		}
+		if got.Task != nil {
+			task = got.Task
+		}
+	}
+	run := func(kind state.JobKind) bool {
+		at, queued := due[kind]
+		if !queued || now.Before(at) {
+			return false
+		}
+		delete(due, kind)
+		return true
+	}
+	apply(event.ChecksChanged{})
+	if at := due[state.JobChecks]; at.Sub(now) > 2*time.Second {
+		t.Errorf("the first check is read after %s", at.Sub(now))
+	}
+	const checks = 300
+	reads, edits := 0, 0
+	for n := range checks { // one every six seconds: half an hour
+		now = now.Add(6 * time.Second)
+		apply(event.ChecksChanged{})
+		result := event.ChecksRead{Checks: "pending", Reason: fmt.Sprintf("%d of %d checks are not complete", checks-n, checks)}
+		if n == checks/2 {
+			result.Checks = "failure"
+		}
+		if n == checks/2 || run(state.JobChecks) {
+			reads++
+			apply(result)
+		}
+		if at, queued := due[state.JobStatus]; n == checks/2 && (!queued || at.After(task.Status.At.Add(p.StatusGap))) {
+			t.Errorf("the failure is shown at %s, %s after the edit before", at, at.Sub(task.Status.At))
+		}
+		if run(state.JobStatus) {
+			edits++
+			apply(event.StatusSent{Status: state.StatusComment{Comment: 1, Shown: task.Visible, At: now}})
+		}
+	}
+	if reads > 122 || edits > 33 || reads < 60 || edits < 25 {
+		t.Errorf("got %d reads and %d edits", reads, edits)
+	}
+	now = now.Add(time.Hour)
+	if run(state.JobStatus); task.Status.Shown != task.Visible && len(due) > 1 {
+		t.Errorf("the last change is not shown: %v", due)
+	}
+}
+
+// If no webhook reports a check of a head, its checks are read: some may have been reported before, and a required one may never be.
+func TestUnreadChecks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pr    *state.PR
+		head  string
+		reads bool
+	}{
+		"nothing is known":         {&state.PR{State: state.PROpen}, "head", true},
+		"something was reported":   {&state.PR{State: state.PROpen, Checks: "pending"}, "head", false},
+		"of another head":          {&state.PR{State: state.PROpen}, "old", false},
+		"of a closed pull request": {&state.PR{State: state.PRClosed}, "head", false},
+		"without a pull request":   {nil, "head", false},
+	} {
+		task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}
+		task.PR, task.Branch.Head = c.pr, "head"
+		got := Next(task, event.Event{Task: task.Key, Now: time.Now(), Payload: event.NewDue(state.DueChecks, c.head)}, DefaultPolicy())
+		if reads := has(got.Jobs, state.JobChecks); reads != c.reads || len(got.Jobs) > 1 {
+			t.Errorf("%s: got jobs %+v", name, got.Jobs)
 		}
 	}
 }

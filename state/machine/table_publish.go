@@ -145,6 +145,12 @@ var publishRows = []Row{
 		Doc: "the round is over; feedback that arrived meanwhile starts the next one",
 	},
 	{
+		From: open, On: event.KindDue,
+		If: "no webhook has reported a check of the head", when: areChecksUnread,
+		To: same, do: readChecks,
+		Doc: "its checks are read: some may have been reported before the head was known, and a required one may never be",
+	},
+	{
 		From: []state.Phase{state.PhasePROpen}, On: event.KindGathered,
 		If: "there is something to do", when: all(hasNewFeedback, not(reachedRunLimit)),
 		To: []state.Phase{state.PhaseAddressingReview}, do: beginRound,

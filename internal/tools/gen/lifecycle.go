@@ -36,7 +36,8 @@ func lifecycle(s *source) (string, error) {
 		}
 		fmt.Fprintf(&b, "- **`%s`** — %s\n", p, doc)
 	}
-	b.WriteString("\n## Jobs\n\nShort jobs do the work between two phases. A worker claims a job under a lease with an increasing number (its epoch); the\nresult of a lost lease changes nothing. The states of a job:\n\n")
+	b.WriteString("\n## Jobs\n\nShort jobs do the work between two phases. A worker claims a job under a lease with an increasing number (its epoch); the " +
+		"result of a lost lease changes nothing. The states of a job:\n\n")
 	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobQueued, after(docs.consts["JobQueued"]))
 	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobClaimed, after(docs.consts["JobClaimed"]))
 	b.WriteString("\n## Every transition\n\nAn empty *From* means that there is no task yet; *same* does not change the phase.\n\n")
@@ -100,7 +101,8 @@ func diagram(b *strings.Builder, table []machine.Row) {
 		}
 	}
 	fmt.Fprintf(b, "    %s --> [*]\n", state.PhaseDone)
-	b.WriteString("```\n\nNot drawn, because nearly every phase has them: transitions to `cancelled` (unassigned, closed, `cancel`), to `failed` (`retry`\nreturns), to `interrupted` (returns automatically), to `awaiting_answer` (an answer returns), and by `replan` to a new plan.\n")
+	b.WriteString("```\n\nNot drawn, because nearly every phase has them: transitions to `cancelled` (unassigned, closed, `cancel`), to `failed` (`retry` " +
+		"returns), to `interrupted` (returns automatically), to `awaiting_answer` (an answer returns), and by `replan` to a new plan.\n")
 }
 
 // way is an arrow of the diagram.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/comment/command"
 	"github.com/errand-bot/errand/internal/forge"
@@ -149,11 +150,18 @@ func (s *Steps) heard(ctx context.Context, w *step.Attempt, who state.Person, kn
 // dcoName matches the names of checks that require a sign-off, such as DCO, "DCO / check" and signed-off-by.
 var dcoName = regexp.MustCompile(`(?i)(^|[^a-z])dco([^a-z]|$)|developer certificate of origin|sign(ed)?[- _]?off`)
 
-// Checks reads the checks of the published head, and decides whether it is green. Another head is not judged: a webhook says that it is
-// the pull request's, and then its checks are read.
+// GitHub may show a pull request with its old head for a few seconds after a push. So it is read again soon a few times, and then now and
+// then.
+const (
+	staleGap   = 10 * time.Second
+	staleReads = 5
+)
+
+// Checks reads the checks of the published head, and decides whether it is green. Another head is not judged: either GitHub will show this
+// one in a moment, or a webhook will say that it is the pull request's.
 func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	head := w.Task.Branch.Head
-	if w.Task.PR == nil || head == "" {
+	if pr := w.Task.PR; pr == nil || pr.State != state.PROpen || head == "" || w.Task.Ended() {
 		return step.Done(), nil
 	}
 	report, err := s.GitHub.Checks(ctx, w.Repo, w.Task.PR.Number, head)
@@ -161,7 +169,11 @@ func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error
 		return event.Event{}, fmt.Errorf("read the checks: %w", err)
 	}
 	if report.Head != head {
-		return step.Done(), nil
+		again := s.Now().Add(staleGap)
+		if w.Job.Args.Reads >= staleReads {
+			again = s.Now().Add(s.ChecksQuiet)
+		}
+		return event.Event{Payload: event.ChecksRead{Head: head, Stale: true, Again: again, Reads: w.Job.Args.Reads}}, nil
 	}
 	v := green.Judge(report, s.Now(), s.ChecksQuiet)
 	read := event.ChecksRead{Head: head, Reason: v.Reason, Optional: v.Optional, Again: v.Again, Reads: w.Job.Args.Reads}
