@@ -54,8 +54,6 @@ type checkReader struct {
 	head   string
 	base   string // branch; empty until GraphQL has answered
 	out    green.Report
-
-	noWorkflows bool // the App may not read to which workflows checks belong
 }
 
 // incomplete notes why the report may lack a required check.
@@ -75,7 +73,7 @@ const checksQuery = `query($owner: String!, $name: String!, $number: Int!, $head
               __typename
               ... on CheckRun {
                 name status conclusion title url startedAt completedAt isRequired(pullRequestNumber: $number)
-                checkSuite { id createdAt app { databaseId } workflowRun { workflow { id } } }
+                checkSuite { id createdAt app { databaseId } workflowRun { event workflow { id } } }
               }
               ... on StatusContext { context state description targetUrl createdAt isRequired(pullRequestNumber: $number) }
             }
@@ -105,6 +103,7 @@ type checkNode struct {
 			DatabaseID int64 `json:"databaseId"`
 		} `json:"app"`
 		WorkflowRun struct {
+			Event    string `json:"event"`
 			Workflow struct {
 				ID string `json:"id"`
 			} `json:"workflow"`
@@ -118,8 +117,8 @@ type checkNode struct {
 	CreatedAt   time.Time `json:"createdAt"`
 }
 
-// check returns the node as a check. A check run belongs to its workflow, or to its suite if workflows are hidden.
-func (n *checkNode) check(hidden bool) green.Check {
+// check returns the node as a check. A check run belongs to its workflow, or to its suite if it has none or GitHub hides it.
+func (n *checkNode) check() green.Check {
 	if n.Type == "StatusContext" {
 		c := statusCheck(n.Context, n.State, n.CreatedAt)
 		c.URL, c.Summary, c.Required = n.TargetURL, n.Description, n.IsRequired
@@ -127,10 +126,8 @@ func (n *checkNode) check(hidden bool) green.Check {
 	}
 	c := runCheck(n.Name, n.Status, n.Conclusion)
 	c.App, c.Required, c.URL, c.Summary = n.CheckSuite.App.DatabaseID, n.IsRequired, n.URL, n.Title
-	c.ID, c.Group = runID(n.URL), n.CheckSuite.WorkflowRun.Workflow.ID
-	if hidden {
-		c.Group = n.CheckSuite.ID
-	}
+	c.ID, c.Event = runID(n.URL), n.CheckSuite.WorkflowRun.Event
+	c.Group = cmp.Or(n.CheckSuite.WorkflowRun.Workflow.ID, n.CheckSuite.ID)
 	c.Started, c.Changed = n.StartedAt, latest(n.CheckSuite.CreatedAt, n.StartedAt, n.CompletedAt)
 	return c
 }
@@ -176,18 +173,21 @@ func (c *checkReader) readRollup() error {
 			return err
 		}
 		pull := data.Repository.PullRequest
+		changed := base != "" && base != pull.BaseRefName
 		if c.out.Head, base = pull.HeadRefOid, pull.BaseRefName; c.out.Head != c.head {
 			return nil
 		}
 		if data.Repository.Object == nil || data.Repository.Object.Rollup == nil {
-			c.base = base
-			return nil
+			break
 		}
 		page := data.Repository.Object.Rollup.Contexts
+		if changed || len(c.out.Checks) > 0 && page.TotalCount != c.out.Total { // pages may overlap, and hide a check
+			c.incomplete("the checks or the base branch changed while errand read them")
+		}
 		c.out.Total = max(c.out.Total, page.TotalCount)
 		for _, n := range page.Nodes {
 			if n != nil {
-				c.out.Checks = append(c.out.Checks, n.check(c.noWorkflows))
+				c.out.Checks = append(c.out.Checks, n.check())
 			}
 		}
 		if !page.PageInfo.HasNextPage {
@@ -215,8 +215,7 @@ func (c *checkReader) askRollup(vars map[string]any, data *checksAnswer) (answer
 			answered = false
 		case p.Type != "FORBIDDEN":
 			return false, err
-		case strings.Contains(path, "workflowRun"):
-			c.noWorkflows = true
+		case strings.Contains(path, "workflowRun"): // suites tell the checks apart, too
 		case strings.Contains(path, "statusCheckRollup"):
 			c.incomplete("GitHub does not let errand read all checks, for which the App needs the permissions checks: read and statuses: read")
 			answered = answered && strings.Contains(path, "nodes")
@@ -282,19 +281,27 @@ type branchRule struct {
 			Context string `json:"context"`
 			App     int64  `json:"integration_id"`
 		} `json:"required_status_checks"`
+		Workflows []struct {
+			Path       string `json:"path"`
+			Repository int64  `json:"repository_id"`
+		} `json:"workflows"`
 	} `json:"parameters"`
 }
 
 // readRules reads the names of checks that rulesets require on the base branch. An Enterprise Server before 3.11 has no rulesets, and
 // neither have private repositories in GitHub's free plan.
 func (c *checkReader) readRules() error {
+	workflows := map[string]bool{}
 	err := client.Pages(func(page int) (int, error) {
 		var rules []branchRule
 		path := fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=100&page=%d", c.r.Owner, c.r.Name, url.PathEscape(c.base), page)
 		next, err := c.op.Get(path, &rules)
 		for _, rule := range rules {
 			if rule.Type == "workflows" {
-				c.out.Workflows = true
+				for _, w := range rule.Parameters.Workflows {
+					workflows[fmt.Sprint(w.Repository, w.Path)] = true
+				}
+				c.out.Workflows = max(1, len(workflows))
 			}
 			if rule.Type != "required_status_checks" {
 				continue

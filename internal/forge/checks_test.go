@@ -35,8 +35,8 @@ func outline(r green.Report) string {
 	if n := r.Total - len(r.Checks); n != 0 {
 		parts = append(parts, fmt.Sprintf("%d hidden", n))
 	}
-	if r.Workflows {
-		parts = append(parts, "(workflows)")
+	if r.Workflows > 0 {
+		parts = append(parts, fmt.Sprintf("(%d workflows)", r.Workflows))
 	}
 	if r.Incomplete != "" {
 		parts = append(parts, "("+r.Incomplete+")")
@@ -47,6 +47,8 @@ func outline(r green.Report) string {
 const (
 	noChecks = "(GitHub does not let errand read all checks, for which the App needs the permissions checks: read and statuses: read)"
 	noRules  = "(GitHub does not let errand read the rules of the base branch)"
+
+	changed = "(the checks or the base branch changed while errand read them)"
 
 	noProtection = "(GitHub does not let errand read the protection of the base branch)"
 )
@@ -69,10 +71,7 @@ func TestChecks(t *testing.T) {
 		}
 	}
 	head := p.Head
-	p.Head = pushBranch(t, w, "other")
-	read(p.Head, "") // the pull request never had that head
-	p.Head = head
-
+	read(strings.Repeat("1", 40), "") // the pull request never had that head
 	read(head, "")
 	if err := w.RequireChecks(forgetest.FullName, "main", simgithub.RequiredCheck{Context: "build", App: 15368},
 		simgithub.RequiredCheck{Context: "e2e"}, simgithub.RequiredCheck{Context: "old", Classic: true}); err != nil {
@@ -133,10 +132,11 @@ func TestChecksWithoutPermission(t *testing.T) {
 type fakeChecks struct {
 	pages      []m // of the rollup
 	heads      []string
-	branch     m      // the base; without a protection if nil
-	problems   []m    // errors of GraphQL
-	status     int    // of the rules, if not 200
-	message    string // of that answer
+	bases      []string // rel/1 if empty
+	branch     m        // the base; without a protection if nil
+	problems   []m      // errors of GraphQL
+	status     int      // of the rules, if not 200
+	message    string   // of that answer
 	rules      []m
 	runs       []m // by REST
 	statuses   []m
@@ -155,6 +155,9 @@ func (f *fakeChecks) serve(t *testing.T) *forgetest.Fake {
 				object["statusCheckRollup"] = m{"contexts": f.pages[min(n, len(f.pages)-1)]}
 			}
 			pull := m{"headRefOid": f.heads[min(n, len(f.heads)-1)], "baseRefName": "rel/1"}
+			if len(f.bases) > n {
+				pull["baseRefName"] = f.bases[n]
+			}
 			forgetest.Answer(w, 200, m{"data": m{"repository": m{"pullRequest": pull, "object": object}}, "errors": f.problems})
 		case strings.HasSuffix(r.URL.EscapedPath(), "/rules/branches/rel%2F1"):
 			if f.status != 0 {
@@ -205,16 +208,21 @@ func runNode(name, status, conclusion string, required bool) m {
 	return n
 }
 
-// job returns a run of a job in a workflow, which is empty for an App without workflows.
+// job returns a run of a job in a workflow that a pull request started; the workflow is empty if it is hidden or the App has none.
 func job(workflow, suite string, id int, conclusion string) m {
 	n := runNode("build", "COMPLETED", conclusion, false)
 	n["url"] = fmt.Sprintf("https://github.example/octo/app/runs/%d", id)
 	s := m{"id": suite, "createdAt": "2026-01-02T03:04:05Z", "app": m{"databaseId": 15368}, "workflowRun": nil}
 	if workflow != "" {
-		s["workflowRun"] = m{"workflow": m{"id": workflow}}
+		s["workflowRun"] = m{"event": "pull_request", "workflow": m{"id": workflow}}
 	}
 	n["checkSuite"] = s
 	return n
+}
+
+func byPush(job m) m {
+	job["checkSuite"].(m)["workflowRun"].(m)["event"] = "push"
+	return job
 }
 
 func statusNode(name, state string, required bool) m {
@@ -251,7 +259,7 @@ func TestChecksAsGitHubAnswers(t *testing.T) {
 		"two pages": {fakeChecks{pages: []m{rollup(2, true, runNode("a", "COMPLETED", "SUCCESS", true)), rollup(2, false, statusNode("b", "SUCCESS", true))}},
 			"a=success! b=success!"},
 		"a page without its checks": {fakeChecks{pages: []m{rollup(101, true, runNode("a", "COMPLETED", "SUCCESS", true)), rollup(1, false)}},
-			"a=success! 100 hidden"},
+			"a=success! 100 hidden " + changed},
 		"pages without end": {fakeChecks{pages: []m{rollup(200, true, runNode("a", "COMPLETED", "SUCCESS", true))}}, "a=success! 100 hidden"},
 		"moved":             {fakeChecks{heads: []string{"new"}, pages: []m{rollup(1, false, runNode("a", "COMPLETED", "SUCCESS", true))}}, ""},
 		"moved between two pages": {fakeChecks{heads: []string{"abc", "new"},
@@ -265,13 +273,19 @@ func TestChecksAsGitHubAnswers(t *testing.T) {
 		"undisclosed protection":    {fakeChecks{branch: m{"protected": true}}, "(GitHub does not say which checks the protection of the base branch requires)"},
 		"hidden protection":         {fakeChecks{branch: m{"code": 403, "message": "Resource not accessible by integration"}}, noProtection},
 		"hidden branch":             {fakeChecks{branch: m{"code": 404, "message": "Branch not found"}}, noProtection},
-		"required workflows": {fakeChecks{rules: []m{rule("workflows", m{"workflows": []any{m{"path": ".github/workflows/ci.yml", "repository_id": 1}}})}},
-			"(workflows)"},
+		"required workflows": {fakeChecks{rules: []m{rule("workflows", m{"workflows": []any{m{"path": "ci.yml", "repository_id": 1}, m{"path": "x.yml", "repository_id": 1}}}),
+			rule("workflows", m{"workflows": []any{m{"path": "ci.yml", "repository_id": 1}}})}}, "(2 workflows)"},
+		"required workflows without names": {fakeChecks{rules: []m{rule("workflows", nil)}}, "(1 workflows)"},
 		"two workflows with jobs of one name": {fakeChecks{pages: []m{rollup(3, false, job("W_1", "S_1", 1, "FAILURE"), job("W_2", "S_2", 2, "SUCCESS"),
 			job("W_2", "S_3", 3, "SUCCESS"))}}, "build=failure build=success"},
 		"hidden workflows": {fakeChecks{pages: []m{rollup(2, false, job("", "S_1", 1, "FAILURE"), job("", "S_2", 2, "SUCCESS"))},
 			problems: forbidden("object", "statusCheckRollup", "contexts", "nodes", 0, "checkSuite", "workflowRun")}, "build=failure build=success"},
-		"another App has no workflows": {fakeChecks{pages: []m{rollup(2, false, job("", "S_1", 1, "FAILURE"), job("", "S_2", 2, "SUCCESS"))}}, "build=success"},
+		"another App has no workflows":     {fakeChecks{pages: []m{rollup(2, false, job("", "S_1", 1, "FAILURE"), job("", "S_1", 2, "SUCCESS"))}}, "build=success"},
+		"a workflow started by two events": {fakeChecks{pages: []m{rollup(2, false, job("W_1", "S_1", 1, "FAILURE"), byPush(job("W_1", "S_2", 2, "SUCCESS")))}}, "build=failure build=success"},
+		"a check appears between two pages": {fakeChecks{pages: []m{rollup(2, true, runNode("a", "COMPLETED", "SUCCESS", true)),
+			rollup(3, false, runNode("a", "COMPLETED", "SUCCESS", true), runNode("b", "COMPLETED", "SUCCESS", true))}}, "a=success! b=success! " + changed},
+		"another base between two pages": {fakeChecks{bases: []string{"main", "rel/1"}, pages: []m{rollup(2, true, runNode("a", "COMPLETED", "SUCCESS", true)),
+			rollup(2, false, runNode("b", "COMPLETED", "SUCCESS", true))}}, "a=success! b=success! " + changed},
 		"two suites by REST": {fakeChecks{problems: forbidden("object", "statusCheckRollup"), runs: []m{
 			{"id": 1, "name": "a", "status": "completed", "conclusion": "failure", "check_suite": m{"id": 1}},
 			{"id": 2, "name": "a", "status": "completed", "conclusion": "success", "check_suite": m{"id": 2}},

@@ -27,14 +27,14 @@ type Verdict struct {
 // when all have succeeded and none was added or completed for the time quiet, because a check that nobody requires can still appear. So
 // can one of a workflow that is required.
 func Judge(r Report, now time.Time, quiet time.Duration) Verdict {
-	t := sort(r)
+	t := sort(r, now.Add(quiet))
 	v := Verdict{Failing: t.failing, Optional: list(t.optional)}
 	incomplete := r.Incomplete
 	if gap := r.Total - len(r.Checks); gap > 0 && incomplete == "" {
 		incomplete = fmt.Sprintf("GitHub did not show %s", words.Many(gap, "check"))
 	}
-	if r.Workflows && !t.unnamed && incomplete == "" {
-		incomplete = "a ruleset requires workflows of which GitHub shows no check yet"
+	if len(t.workflows) < r.Workflows && incomplete == "" {
+		incomplete = "a ruleset requires a workflow of which GitHub shows no check yet"
 	}
 	v.Reason = t.reason(incomplete)
 	switch {
@@ -49,52 +49,49 @@ func Judge(r Report, now time.Time, quiet time.Duration) Verdict {
 		if len(r.Checks) == 0 && r.Total == 0 {
 			v.State, v.Reason = None, ""
 		}
-	case t.required && !r.Workflows:
+	case t.required && r.Workflows == 0:
 		v.State, v.Reason = Success, t.all("succeeded")
 	case now.Before(t.changed.Add(quiet)):
-		v.State, v.Again = Pending, earlier(t.changed.Add(quiet), now.Add(quiet)) // whatever the App of a check says about its times
+		v.State, v.Again = Pending, t.changed.Add(quiet)
 		v.Reason = t.all("succeeded")
-		if r.Workflows {
+		if r.Workflows > 0 {
 			v.Reason += "; a ruleset requires workflows"
 		}
-		v.Reason += ", so more may appear: it counts once nothing has been reported for " + words.Span(quiet)
+		v.Reason += ", so more may appear: the result counts once nothing has been reported for " + words.Span(quiet)
 	default:
 		v.State, v.Reason = Success, t.all("succeeded")
 	}
 	return v
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // tally has the checks of a report, each in the list that it belongs to.
 type tally struct {
 	required bool // some checks are required, and only these count
-	unnamed  bool // GitHub requires one of which no requirement has the name
 	counting int  // checks that count, also those that are not reported yet
+
+	workflows map[string]bool // groups of checks that GitHub requires, although no requirement names them
 
 	failed, running, missing []string // of those that count
 	optional                 []string // not required, but failing
 	failing                  []Check
-	changed                  time.Time // the latest of all
+	changed                  time.Time // the latest of all that is possible
 }
 
-func sort(r Report) tally {
+// sort ignores times after the limit: the Apps of checks choose them.
+func sort(r Report, limit time.Time) tally {
 	checks := Newest(r.Checks)
-	t := tally{required: len(r.Required) > 0 || slices.ContainsFunc(checks, r.requires)}
+	t := tally{required: len(r.Required) > 0 || slices.ContainsFunc(checks, r.Requires), workflows: map[string]bool{}}
 	for _, c := range checks {
-		if c.Changed.After(t.changed) {
+		if c.Changed.After(t.changed) && !c.Changed.After(limit) {
 			t.changed = c.Changed
 		}
 		if c.State == Failure {
 			t.failing = append(t.failing, c)
 		}
-		t.unnamed = t.unnamed || c.Required && !r.names(c)
-		t.add(c, !t.required || r.requires(c))
+		if c.Required && !r.names(c) {
+			t.workflows[c.Group] = true
+		}
+		t.add(c, !t.required || r.Requires(c))
 	}
 	for _, q := range r.Required {
 		if !slices.ContainsFunc(checks, q.IsMetBy) && !slices.Contains(t.missing, q.Name) {

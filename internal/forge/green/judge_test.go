@@ -33,6 +33,7 @@ func required(c *green.Check)               { c.Required = true }
 func by(app int64) func(*green.Check)       { return func(c *green.Check) { c.App = app } }
 func result(word string) func(*green.Check) { return func(c *green.Check) { c.Result = word } }
 func in(group string) func(*green.Check)    { return func(c *green.Check) { c.Group = group } }
+func on(event string) func(*green.Check)    { return func(c *green.Check) { c.Event = event } }
 func id(n int64) func(*green.Check)         { return func(c *green.Check) { c.ID = n } }
 func begun(d time.Duration) func(*green.Check) {
 	return func(c *green.Check) { c.Started, c.Changed = at(d), at(d) }
@@ -54,8 +55,8 @@ func TestJudge(t *testing.T) {
 		checks     []green.Check
 		needs      requirements
 		incomplete string
-		workflows  bool // a ruleset requires workflows
-		hidden     int  // checks that GitHub counts but does not list
+		workflows  int // that a ruleset requires
+		hidden     int // checks that GitHub counts but does not list
 		now        time.Duration
 		want       green.State
 		reason     string
@@ -190,25 +191,37 @@ func TestJudge(t *testing.T) {
 			checks: []green.Check{run("build", no, in("ci"), id(10), required), run("build", ok, in("ci"), id(11), required)}, want: ok,
 			reason: "the only required check succeeded",
 		},
-		"required workflows have not begun": {
-			checks: []green.Check{run("build", ok, required), run("unit", ok)}, needs: requirements{{Name: "build"}}, workflows: true, now: time.Hour,
-			want: green.Unknown, reason: "a ruleset requires workflows of which GitHub shows no check yet, so it is not known which checks are required",
+		"a workflow that a push and the pull request started": {
+			checks: []green.Check{run("build", no, in("ci"), on("push"), id(10), required), run("build", ok, in("ci"), on("pull_request"), id(11), required)},
+			want:   no, reason: "1 of 2 required checks failed: build",
 		},
-		"required workflows, too early": {
-			checks: []green.Check{run("build", ok, required), run("unit", ok, required)}, needs: requirements{{Name: "build"}}, workflows: true, want: pending,
-			reason: "all 2 required checks succeeded; a ruleset requires workflows, so more may appear: it counts once nothing has been reported for 2 min",
+		"one of two required workflows has not begun": {
+			checks: []green.Check{run("unit", ok, required, in("ci")), run("lint", ok, required, in("ci"))}, workflows: 2, now: time.Hour,
+			want: green.Unknown, reason: "a ruleset requires a workflow of which GitHub shows no check yet, so it is not known which checks are required",
 		},
-		"required workflows": {
-			checks: []green.Check{run("build", ok, required), run("unit", ok, required)}, needs: requirements{{Name: "build"}}, workflows: true, now: quiet,
+		"two required workflows": {
+			checks: []green.Check{run("unit", ok, required, in("ci")), run("lint", ok, required, in("style"))}, workflows: 2, now: time.Hour,
 			want: ok, reason: "all 2 required checks succeeded",
 		},
-		"required workflows and nothing else": {workflows: true, want: green.None},
+		"required workflows have not begun": {
+			checks: []green.Check{run("build", ok, required), run("unit", ok)}, needs: requirements{{Name: "build"}}, workflows: 1, now: time.Hour,
+			want: green.Unknown, reason: "a ruleset requires a workflow of which GitHub shows no check yet, so it is not known which checks are required",
+		},
+		"required workflows, too early": {
+			checks: []green.Check{run("build", ok, required), run("unit", ok, required)}, needs: requirements{{Name: "build"}}, workflows: 1, want: pending,
+			reason: "all 2 required checks succeeded; a ruleset requires workflows, so more may appear: the result counts once nothing has been reported for 2 min",
+		},
+		"required workflows": {
+			checks: []green.Check{run("build", ok, required), run("unit", ok, required)}, needs: requirements{{Name: "build"}}, workflows: 1, now: quiet,
+			want: ok, reason: "all 2 required checks succeeded",
+		},
+		"required workflows and nothing else": {workflows: 1, want: green.None},
 		"required workflows, one fails": {
-			checks: []green.Check{run("unit", no, required)}, workflows: true, want: no, reason: "1 of 1 required check failed: unit",
+			checks: []green.Check{run("unit", no, required)}, workflows: 1, want: no, reason: "1 of 1 required check failed: unit",
 		},
 		"none required, too early": {
 			checks: []green.Check{run("build", ok), run("lint", ok, begun(time.Minute))}, now: quiet + time.Minute - time.Second, want: pending,
-			reason: "all 2 checks succeeded; none is required, so more may appear: it counts once nothing has been reported for 2 min",
+			reason: "all 2 checks succeeded; none is required, so more may appear: the result counts once nothing has been reported for 2 min",
 		},
 		"none required": {
 			checks: []green.Check{run("build", ok), run("lint", ok, begun(time.Minute))}, now: quiet + time.Minute, want: ok,
@@ -253,7 +266,8 @@ func TestJudgeAgain(t *testing.T) {
 		"running":              {run("build", green.Pending), time.Minute, time.Time{}},
 		"failed":               {run("build", green.Failure), time.Minute, time.Time{}},
 		"required":             {run("build", green.Success, required), time.Minute, time.Time{}},
-		"in a hundred years":   {run("build", green.Success, begun(876000*time.Hour)), time.Minute, at(time.Minute + quiet)},
+		"in a hundred years":   {run("build", green.Success, begun(876000*time.Hour)), time.Minute, time.Time{}},
+		"in a minute":          {run("build", green.Success, begun(time.Minute)), 0, at(time.Minute + quiet)},
 		"without a known time": {green.Check{Name: "build", State: green.Success}, 0, time.Time{}},
 	}
 	for name, tt := range tests {

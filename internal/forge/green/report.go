@@ -30,9 +30,10 @@ type Check struct {
 	ID   int64 // of a check run: those of later runs are larger; 0 if unknown
 	Name string
 	App  int64 // ID of the App that reported a check run; 0 for statuses
-	// Group tells checks of the same name and App apart: GitHub Actions reports the jobs of all workflows. It is the workflow, or the
-	// check suite if that is unknown; empty if the App has no workflows.
+	// Group and Event tell checks of the same name and App apart: GitHub Actions reports the jobs of all workflows, and of one workflow for
+	// each event that starts it. Group is the workflow, or the check suite without one; Event is such as "push".
 	Group  string
+	Event  string
 	Status bool  // a commit status
 	State  State // pending, success or failure
 	// Result is GitHub's word for the state in lower case, such as "timed out".
@@ -58,14 +59,14 @@ type Report struct {
 	Checks   []Check
 	Total    int // the number of checks that GitHub counted
 	Required []Requirement
-	// Workflows is set if a ruleset requires workflows. The names of their checks are not in Required.
-	Workflows bool
+	// Workflows is the number of workflows that rulesets require. The names of their checks are not in Required.
+	Workflows int
 	// Incomplete is the reason why a required check may be missing from the report, as a clause for people; empty if none may.
 	Incomplete string
 }
 
-// requires reports whether a check is required, according to GitHub or to one of the requirements.
-func (r Report) requires(c Check) bool {
+// Requires reports whether a check is required, according to GitHub or to one of the requirements.
+func (r Report) Requires(c Check) bool {
 	return c.Required || r.names(c)
 }
 
@@ -80,17 +81,18 @@ func (q Requirement) IsMetBy(c Check) bool {
 	return q.Name == c.Name && (q.App == 0 || q.App == c.App || c.Status && c.Required)
 }
 
-// Newest returns the newest of the checks that have a name, an App and a group in common, by name.
+// Newest returns the newest of the checks that have a name, an App, a group and an event in common, by name.
 func Newest(all []Check) []Check {
 	type key struct {
 		name   string
 		app    int64
 		group  string
+		event  string
 		status bool
 	}
 	newest := map[key]Check{}
 	for _, c := range all {
-		k := key{c.Name, c.App, c.Group, c.Status}
+		k := key{c.Name, c.App, c.Group, c.Event, c.Status}
 		if old, ok := newest[k]; !ok || replaces(c, old) {
 			newest[k] = c
 		}
@@ -100,12 +102,13 @@ func Newest(all []Check) []Check {
 		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b Check) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.App, b.App), cmp.Compare(a.Group, b.Group), compareKinds(a, b))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.App, b.App), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Event, b.Event),
+			compareKinds(a, b))
 	})
 	return list
 }
 
-// replaces reports whether a check is newer than another one of the same name, App and group. Without IDs the times decide, which are whole
+// replaces reports whether a check is newer than another one with which it has these in common. Without IDs the times decide, which are whole
 // seconds: a run that waits for its start is the newest, and of two that began at the same time it is the one that is worse.
 func replaces(c, old Check) bool {
 	switch {

@@ -141,6 +141,9 @@ func (s *suiteR) WorkflowRun() (*workflowRunR, error) {
 
 type workflowRunR struct{ file string }
 
+// Event is what started it: the simulator's CI reacts to pull requests.
+func (w *workflowRunR) Event() string { return "pull_request" }
+
 // Workflow is the workflow of the run.
 func (w *workflowRunR) Workflow() *workflowRunR { return w }
 
