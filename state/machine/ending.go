@@ -222,6 +222,8 @@ func noteFailure(c *change) {
 		if hasPR(c) {
 			c.t.PR.Unread = true
 		}
+	case state.JobChecks:
+		distrustChecks(c)
 	}
 }
 

@@ -320,6 +320,8 @@ const (
 	checksSettle, checksGaps = time.Second, 3
 	// checksLater is how long after the start of a head its checks are read if no webhook reports one.
 	checksLater = 2 * time.Minute
+	// checksRetry is the time after which they are read again if they could not be.
+	checksRetry = time.Hour
 	// maxChecksReads is the maximum number of reads in a row that no webhook asked for and that changed nothing.
 	maxChecksReads = 30
 )
@@ -357,6 +359,18 @@ func storeChecks(c *change) {
 	}
 }
 
+// distrustChecks notes that the checks could not be read, so that those which were read before may be outdated. They are read again once.
+func distrustChecks(c *change) {
+	const why = "errand could not read the checks from GitHub"
+	if !isPRState(state.PROpen)(c) {
+		return
+	}
+	if c.t.PR.ChecksReason != why {
+		enqueueChecks(c, c.e.Now.Add(checksRetry), 0)
+	}
+	c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional = "unknown", why, ""
+}
+
 // followHead forgets the results of the checks of another head. If no webhook comes, the checks of a head that is new here, or of a pull
 // request that is, are read after a while: their webhooks may have come before they were known, or perhaps none will come.
 func followHead(c *change) {
@@ -366,7 +380,7 @@ func followHead(c *change) {
 	}
 	moved := old.Branch.Head != c.t.Branch.Head
 	if moved {
-		c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional = "", "", ""
+		c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional, c.t.PR.DCO = "", "", "", false
 	}
 	if c.t.PR.State == state.PROpen && (moved || old.PR == nil || old.PR.State != state.PROpen || old.Gen != c.t.Gen) {
 		if c.t.PR.Checks != "" { // nobody listened meanwhile

@@ -100,7 +100,7 @@ func TestChecksRead(t *testing.T) {
 // What was said about one head is not shown for the next one, whose checks are read: their webhooks may have come before it was known.
 func TestChecksOfTheNextHead(t *testing.T) {
 	t.Parallel()
-	had := &state.PR{Checks: "success", ChecksReason: "all 2 required checks succeeded", ChecksOptional: "lint", State: state.PROpen}
+	had := &state.PR{Checks: "success", ChecksReason: "all 2 required checks succeeded", ChecksOptional: "lint", DCO: true, State: state.PROpen}
 	closed := *had
 	closed.State = state.PRClosed
 	for name, c := range map[string]struct {
@@ -135,7 +135,7 @@ func TestChecksOfTheNextHead(t *testing.T) {
 				reads += j.NotBefore.Sub(now)
 			}
 		}
-		if pr := got.Task.PR; pr.Checks != c.want || (pr.ChecksReason == "") != (c.want == "") || (pr.ChecksOptional == "") != (c.want == "") || reads != c.reads {
+		if pr := got.Task.PR; pr.Checks != c.want || (pr.ChecksReason == "") != (c.want == "") || (pr.ChecksOptional == "") != (c.want == "") || pr.DCO != (c.want != "") || reads != c.reads {
 			t.Errorf("%s: got %+v and a read after %s", name, pr, reads)
 		}
 	}
@@ -257,6 +257,26 @@ func TestManyChecks(t *testing.T) {
 	now = now.Add(time.Hour)
 	if run(state.JobStatus); task.Status.Shown != task.Visible && len(due) > 1 {
 		t.Errorf("the last change is not shown: %v", due)
+	}
+}
+
+// If the checks cannot be read, the result that was read before is not shown any longer. They are read once more.
+func TestChecksThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	p, now := DefaultPolicy(), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	task := &state.Task{Key: state.TaskKey{Repo: 1, Issue: 2}, Gen: 1, TaskPhase: state.TaskPhase{Phase: state.PhasePROpen}}
+	task.PR = &state.PR{Checks: "success", ChecksReason: "the only required check succeeded", State: state.PROpen}
+	fail := event.Event{Task: task.Key, Now: now, Payload: event.StepFailed{Failure: state.Failure{Job: state.JobChecks, Class: state.ClassGitHub, RetryAt: now}}}
+	for n := range 3 {
+		got := Next(task.Clone(), fail, p)
+		task = got.Task
+		if task.PR.Checks != "unknown" || task.PR.ChecksReason == "" || task.Phase != state.PhasePROpen || has(got.Jobs, state.JobChecks) != (n == 0) || n == 0 && !has(got.Jobs, state.JobStatus) {
+			t.Errorf("failure %d: got %s, %+v and %+v", n, task.Phase, task.PR, got.Jobs)
+		}
+	}
+	task.PR.State = state.PRClosed
+	if got := Next(task, fail, p); has(got.Jobs, state.JobChecks) {
+		t.Errorf("the checks of a closed pull request are read: %+v", got.Jobs)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // TestChecksOfTheHead: the checks of the head that errand knows are judged, and of no other. GitHub may need a moment to show it.
 func TestChecksOfTheHead(t *testing.T) {
 	t.Parallel()
-	const early = "the only check succeeded; none is required, so more may appear: it counts once nothing has been reported for 30 min"
+	const early = "the only check succeeded; none is required, so more may appear: the result counts once nothing has been reported for 30 min"
 	for name, c := range map[string]struct {
 		reports map[string]string // conclusions by name
 		needs   string
@@ -24,13 +24,16 @@ func TestChecksOfTheHead(t *testing.T) {
 		want    event.ChecksRead
 		again   time.Duration // from now; 0 for never
 	}{
-		"nothing":       {},
-		"required":      {reports: map[string]string{"build": "success", "docs": "failure"}, needs: "build", want: event.ChecksRead{Checks: "success", Reason: "the only required check succeeded", Optional: "docs"}},
-		"missing":       {needs: "build", want: event.ChecksRead{Checks: "pending", Reason: "1 of 1 required check has not been reported: build"}},
-		"none required": {reports: map[string]string{"build": "success"}, want: event.ChecksRead{Checks: "pending", Reason: early, Reads: 3}, again: 30 * time.Minute},
-		"DCO":           {reports: map[string]string{"DCO": "failure"}, want: event.ChecksRead{Checks: "failure", Reason: "1 of 1 check failed: DCO", DCO: true}},
-		"pushed":        {reports: map[string]string{"build": "success"}, needs: "build", pushed: true, want: event.ChecksRead{Stale: true, Reads: 4}, again: 10 * time.Second},
-		"pushed before": {reports: map[string]string{"build": "success"}, needs: "build", pushed: true, want: event.ChecksRead{Stale: true, Reads: 5}, again: 30 * time.Minute},
+		"nothing":          {},
+		"required":         {reports: map[string]string{"build": "success", "docs": "failure"}, needs: "build", want: event.ChecksRead{Checks: "success", Reason: "the only required check succeeded", Optional: "docs"}},
+		"missing":          {needs: "build", want: event.ChecksRead{Checks: "pending", Reason: "1 of 1 required check has not been reported: build"}, again: 30 * time.Minute},
+		"missing for long": {needs: "build", want: event.ChecksRead{Checks: "pending", Reason: "1 of 1 required check has not been reported: build", Reads: 3}, again: 4 * time.Hour},
+		"missing for days": {needs: "build", want: event.ChecksRead{Checks: "pending", Reason: "1 of 1 required check has not been reported: build", Reads: 29}, again: 16 * time.Hour},
+		"running":          {reports: map[string]string{"build": ""}, needs: "build", want: event.ChecksRead{Checks: "pending", Reason: "1 of 1 required check is not complete: build"}, again: 30 * time.Minute},
+		"none required":    {reports: map[string]string{"build": "success"}, want: event.ChecksRead{Checks: "pending", Reason: early}, again: 30 * time.Minute},
+		"DCO":              {reports: map[string]string{"DCO": "failure"}, want: event.ChecksRead{Checks: "failure", Reason: "1 of 1 check failed: DCO", DCO: true}},
+		"pushed":           {reports: map[string]string{"build": "success"}, needs: "build", pushed: true, want: event.ChecksRead{Stale: true, Reads: 4}, again: 10 * time.Second},
+		"pushed before":    {reports: map[string]string{"build": "success"}, needs: "build", pushed: true, want: event.ChecksRead{Stale: true, Reads: 5}, again: 30 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -157,6 +157,10 @@ const (
 	staleReads = 5
 )
 
+// A webhook that says what became of a check can be lost, or come before GitHub shows it. So undecided checks are read again without one, after
+// times that double from ChecksQuiet on.
+const maxDoublings = 5
+
 // Checks reads the checks of the published head, and decides whether it is green. Another head is not judged: either GitHub will show this
 // one in a moment, or a webhook will say that it is the pull request's.
 func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error) {
@@ -176,7 +180,10 @@ func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error
 		return event.Event{Payload: event.ChecksRead{Head: head, Stale: true, Again: again, Reads: w.Job.Args.Reads}}, nil
 	}
 	v := green.Judge(report, s.Now(), s.ChecksQuiet)
-	read := event.ChecksRead{Head: head, Reason: v.Reason, Optional: v.Optional, Again: v.Again, Reads: w.Job.Args.Reads}
+	read := event.ChecksRead{Head: head, Reason: v.Reason, Optional: v.Optional, Again: v.Again}
+	if v.Again.IsZero() && (v.State == green.Pending || v.State == green.Unknown) {
+		read.Again, read.Reads = s.Now().Add(s.ChecksQuiet<<min(w.Job.Args.Reads, maxDoublings)), w.Job.Args.Reads
+	}
 	if v.State != green.None {
 		read.Checks = string(v.State)
 	}
