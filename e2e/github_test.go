@@ -101,7 +101,7 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	f := simgithub.Fault{Method: args[0], Path: args[1], Actor: "app", Count: 1}
-	if strings.HasPrefix(f.Path, "/storage/") { // an upload, which errand reads without a token
+	if strings.HasPrefix(f.Path, "/storage/") || strings.HasPrefix(f.Path, "/_actions/") { // an upload or a log, which errand reads without a token
 		f.Actor = "user"
 	}
 	switch args[2] {

@@ -145,20 +145,6 @@ func (s *story) transcripts() []string {
 	return list
 }
 
-// checkRun reports a CI check on the pull request's head: check NAME success|failure|"".
-func checkRun(ts *testscript.TestScript, neg bool, args []string) {
-	s := of(ts)
-	i := s.look().pull()
-	if i == nil {
-		ts.Fatalf("the task has no pull request")
-	}
-	conclusion := ""
-	if len(args) > 1 {
-		conclusion = args[1]
-	}
-	ts.Check(s.w.GitHub.CheckRun(s.full, i.Pull.HeadSHA, args[0], conclusion, ""))
-}
-
 // branchCmd runs git on the published repository: branch ARGS…; "errand" stands for the task's branch.
 func branchCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)

@@ -69,7 +69,7 @@ func play(t *testing.T, files []string) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"world": world, "server": serverCmd, "as": as, "await": await, "expect": expect, "settle": settle, "release": release,
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
-			"box": boxCmd, "branch": branchCmd, "check": checkRun, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
+			"box": boxCmd, "branch": branchCmd, "check": checkCmd, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
 			"hostile": hostile, "logs": logs, "sleep": sleepCmd, "key": keyCmd, "backup": backupCmd, "restore": restoreCmd, "writes": writesCmd,
 			"adopt": adopt, "operator": operator, "drain": drainCmd, "errand": errandCmd, "texts": textsCmd, "stolen": stolen, "visit": visit, "press": press, "revoke": revoke, "large": large, "submodule": submodule,
 		},

@@ -47,7 +47,7 @@ func webhookExceptions() []exception {
 		{`.*`, `.*/events/\* (issue_dependencies|sub_issues|pull_request_review_thread|installation_target) is none .*`, "the lists of events that an App can choose are older than these"},
 		{`(push|check_suite\..*)`, `.*/email '.*\[bot\]@users.noreply.github.com' is not valid email.*`, "this is how GitHub writes the address of an App's account"},
 		{`pull_request.*`, `older schema: /pull_request/(base|head)/repo missing property 'custom_properties'`, "only repositories of organizations have them"},
-		{`check_suite.completed`, `older schema: /check_suite/conclusion skipped is none .*`, "newer than the older schema"},
+		{`check_(suite|run)\..*`, `older schema: (/check_run)?/check_suite/conclusion skipped is none .*`, "newer than the older schema"},
 		{`issue_dependencies\..*`, `/ missing property 'organization'`, "a person's repository has none"},
 	}
 }

@@ -13,22 +13,28 @@ type CheckSuite struct {
 	NodeID     string
 	HeadSHA    string
 	HeadBranch string // a branch whose head was the commit when the suite was created, or empty
-	ByApp      bool   // belongs to the simulator's App, otherwise to a CI that is not simulated
-	Workflow   string // file of the workflow, if it belongs to that CI
+	ByApp      bool   // belongs to the simulator's App, otherwise to a CI
+	Workflow   string // file of the workflow, if it belongs to GitHub Actions
 	Status     string // queued, in_progress or completed
 	Conclusion string // empty until completed
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
+
+	attempt int // of the workflow run, whose id is that of the suite
 }
 
-// suite returns the suite of a check run of a workflow, and creates it if there is none.
-func (ch checks) suite(r *Repo, k *CheckRun, workflow string) *CheckSuite {
+// suite returns the suite of a check run, and creates it if there is none.
+func (ch checks) suite(r *Repo, k *CheckRun) *CheckSuite {
+	workflow := ""
+	if k.job != nil {
+		workflow = k.job.Workflow
+	}
 	for _, c := range r.CheckSuites {
 		if c.ID == k.SuiteID || k.SuiteID == 0 && c.HeadSHA == k.HeadSHA && c.ByApp == k.ByApp && c.Workflow == workflow {
 			return c
 		}
 	}
-	c := &CheckSuite{ID: ch.x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Workflow: workflow, Status: "queued", CreatedAt: ch.x.s.now(), UpdatedAt: ch.x.s.now()}
+	c := &CheckSuite{ID: ch.x.s.newID(), HeadSHA: k.HeadSHA, ByApp: k.ByApp, Workflow: workflow, Status: "queued", CreatedAt: ch.x.s.now(), UpdatedAt: ch.x.s.now(), attempt: 1}
 	c.NodeID = nodeID("CS", c.ID)
 	refs, err := r.Git.Refs("refs/heads/")
 	if err != nil {
@@ -48,7 +54,7 @@ func (ch checks) suite(r *Repo, k *CheckRun, workflow string) *CheckSuite {
 func (ch checks) requestSuite(r *Repo, branch, sha string) {
 	for _, in := range ch.x.s.installs {
 		if in.has(r.ID) && levelRank(in.Permissions["checks"]) >= levelRank("write") && !r.hasSuite(sha) {
-			c := ch.suite(r, &CheckRun{HeadSHA: sha, ByApp: true}, "")
+			c := ch.suite(r, &CheckRun{HeadSHA: sha, ByApp: true})
 			c.HeadBranch = branch
 			ch.x.webhooks().emit(r, "check_suite", ch.x.webhooks().payload(r, "requested", obj{"check_suite": ch.suiteJSON(r, c)}))
 		}
@@ -113,19 +119,23 @@ func (ch checks) shortSuiteJSON(r *Repo, c *CheckSuite) obj {
 	return obj{
 		"id": c.ID, "node_id": c.NodeID, "head_branch": orNull(c.HeadBranch), "head_sha": c.HeadSHA, "status": c.Status,
 		"conclusion": orNull(c.Conclusion), "url": api, "before": git.ZeroSHA, "after": c.HeadSHA,
-		"pull_requests": ch.x.s.json.pullsAt(r, c.HeadSHA), "app": ch.x.s.json.checkApp(r, c.ByApp), "created_at": stamp(c.CreatedAt),
+		"pull_requests": ch.x.s.json.pullsAt(r, c.HeadSHA), "app": ch.x.s.json.checkApp(r, ch.x.s.suiteApp(c)), "created_at": stamp(c.CreatedAt),
 		"updated_at": stamp(c.UpdatedAt),
 	}
 }
 
-// checkApp encodes the App of a check: the simulator's, or one that represents a CI.
-func (j encoder) checkApp(r *Repo, ours bool) obj {
-	if ours {
+// checkApp encodes the App of a check: the simulator's, GitHub Actions, or one that represents all others.
+func (j encoder) checkApp(r *Repo, id int64) obj {
+	slug, name := "github-actions", "GitHub Actions"
+	switch id {
+	case j.s.app.ID:
 		return j.app()
+	case foreignApp:
+		slug, name = "code-quality", "Code Quality"
 	}
 	return obj{
-		"id": actionsApp, "slug": "github-actions", "node_id": nodeID("A", actionsApp), "owner": j.user(r.Owner),
-		"name": "GitHub Actions", "description": "", "external_url": j.s.base, "html_url": j.html("/apps/github-actions"),
+		"id": id, "slug": slug, "node_id": nodeID("A", id), "owner": j.user(r.Owner),
+		"name": name, "description": "", "external_url": j.s.base, "html_url": j.html("/apps/%s", slug),
 		"created_at": stamp(r.CreatedAt), "updated_at": stamp(r.CreatedAt),
 		"permissions": obj{"checks": "write"}, "events": []string{"check_run"},
 	}

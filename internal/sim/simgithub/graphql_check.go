@@ -154,7 +154,7 @@ func (w *workflowRunR) ID() graphql.ID { return graphql.ID("W_" + w.file) }
 func (s *suiteR) CreatedAt() dateTime { return dateTime{s.s.CreatedAt} }
 
 // App is the App that reports its runs.
-func (s *suiteR) App() *checkAppR { return &checkAppR{s.c.x.s.appOf(s.c.k)} }
+func (s *suiteR) App() *checkAppR { return &checkAppR{s.c.x.s.suiteApp(s.s)} }
 
 type checkAppR struct{ id int64 }
 

@@ -100,12 +100,41 @@ func (j encoder) checkRun(r *Repo, c *CheckRun) obj {
 		"id": c.ID, "node_id": c.NodeID, "head_sha": c.HeadSHA, "external_id": c.ExternalID, "url": api,
 		"html_url": j.html("/%s/runs/%d", r.FullName(), c.ID), "details_url": details, "status": c.Status,
 		"conclusion": orNull(c.Conclusion), "started_at": stamp(c.StartedAt), "completed_at": stamp(c.CompletedAt),
-		"name": c.Name, "check_suite": obj{"id": c.SuiteID}, "app": j.checkApp(r, c.ByApp),
+		"name": c.Name, "check_suite": obj{"id": c.SuiteID}, "app": j.checkApp(r, j.s.appOf(c)),
 		"pull_requests": j.pullsAt(r, c.HeadSHA),
 		"output": obj{
-			"title": orNull(c.Title), "summary": orNull(c.Summary), "text": orNull(c.Text), "annotations_count": 0,
+			"title": orNull(c.Title), "summary": orNull(c.Summary), "text": orNull(c.Text), "annotations_count": len(c.annotations()),
 			"annotations_url": api + "/annotations",
 		},
+	}
+}
+
+// job encodes a job of GitHub Actions, whose id is that of its check run.
+func (j encoder) job(r *Repo, k *CheckRun, suite *CheckSuite) obj {
+	api, run := j.api("/repos/%s", r.FullName()), suite.ID
+	end := k.CompletedAt
+	if end.IsZero() {
+		end = k.StartedAt
+	}
+	steps, began := []any{}, end
+	for n, s := range k.steps() {
+		o := obj{"name": s.name, "status": "completed", "conclusion": orNull(s.conclusion), "number": n + 1, "started_at": stamp(end.Add(-s.from)), "completed_at": stamp(end.Add(-s.to))}
+		if began.After(end.Add(-s.from)) {
+			began = end.Add(-s.from)
+		}
+		if s.conclusion == "" { // it runs
+			o["status"], o["completed_at"] = "in_progress", nil
+			steps = append(steps, o)
+			break
+		}
+		steps = append(steps, o)
+	}
+	return obj{
+		"id": k.ID, "run_id": run, "run_url": api + "/actions/runs/" + itoa(run), "run_attempt": k.attempt, "node_id": k.NodeID, "head_sha": k.HeadSHA,
+		"url": api + "/actions/jobs/" + itoa(k.ID), "html_url": j.html("/%s/actions/runs/%d/job/%d", r.FullName(), run, k.ID), "status": k.Status,
+		"conclusion": orNull(k.Conclusion), "created_at": stamp(began), "started_at": stamp(began), "completed_at": stamp(k.CompletedAt), "name": k.Name,
+		"steps": steps, "check_run_url": api + "/check-runs/" + itoa(k.ID), "labels": []string{"ubuntu-latest"}, "runner_id": 1, "runner_name": "GitHub Actions 1",
+		"runner_group_id": 0, "runner_group_name": "GitHub Actions", "workflow_name": k.job.Workflow, "head_branch": orNull(suite.HeadBranch),
 	}
 }
 

@@ -60,9 +60,12 @@ type CheckRun struct {
 	Title       string
 	Summary     string
 	Text        string
-	ByApp       bool // created by the simulator's App, else by a CI that is not simulated
+	ByApp       bool // created by the simulator's App, else by a CI
 	StartedAt   time.Time
 	CompletedAt time.Time // zero until completed
+
+	job     *Job // as reported by a CI, never changed; nil for a run of the simulator's App
+	attempt int  // of the workflow run
 }
 
 // Status is a commit status of the older kind.

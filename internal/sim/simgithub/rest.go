@@ -66,6 +66,7 @@ func (s *Sim) routes() (http.Handler, error) {
 	mux.HandleFunc("/_lfs/{repo}/{oid}/{action}", s.git.serveLFSTransfer)
 	mux.HandleFunc("GET /user-attachments/assets/{id}", s.serveUpload)
 	mux.HandleFunc("GET /user-attachments/files/{id...}", s.serveUpload)
+	mux.HandleFunc("GET /_actions/logs/{id}", s.serveJobLog)
 	mux.HandleFunc("GET /storage/user/{user}/files/{id}", s.serveUpload)
 	pages := http.NotFoundHandler()
 	if s.cfg.Pages != nil {
@@ -90,7 +91,7 @@ func restTable() []route {
 	var all []route
 	for _, part := range [][]route{
 		appRoutes(), userRoutes(), teamRoutes(), repoRoutes(), contentRoutes(), gitRoutes(), commitRoutes(), checkRoutes(), issueRoutes(),
-		commentRoutes(), reactionRoutes(), labelRoutes(), relationRoutes(), pullRoutes(), reviewRoutes(), ruleRoutes(),
+		commentRoutes(), reactionRoutes(), labelRoutes(), relationRoutes(), pullRoutes(), reviewRoutes(), ruleRoutes(), actionRoutes(),
 	} {
 		all = append(all, part...)
 	}

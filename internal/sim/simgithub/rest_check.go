@@ -11,6 +11,7 @@ func checkRoutes() []route {
 		{"PATCH", "/repos/{owner}/{repo}/check-runs/{id}", editCheckRun},
 		{"GET", "/repos/{owner}/{repo}/check-runs/{id}", getCheckRun},
 		{"GET", "/repos/{owner}/{repo}/check-runs/{id}/annotations", listAnnotations},
+		{"GET", "/repos/{owner}/{repo}/check-suites/{id}/check-runs", listSuiteRuns},
 		{"POST", "/repos/{owner}/{repo}/statuses/{sha}", createStatus},
 	}
 }
@@ -27,7 +28,7 @@ type checkRequest struct {
 	CompletedAt *time.Time   `json:"completed_at"`
 	Output      *checkOutput `json:"output"`
 
-	workflow string // of GitHub Actions
+	job *Job // as reported by a CI; nil for a run of the simulator's App
 }
 
 // checkOutput is the text of a check run.
@@ -98,13 +99,13 @@ func (ch checks) addRun(r *Repo, req checkRequest) (*CheckRun, error) {
 	if r.Git.Resolve(req.HeadSHA) != req.HeadSHA || req.HeadSHA == "" {
 		return nil, errUnprocessable("No commit found for SHA: %s", req.HeadSHA)
 	}
-	k := &CheckRun{ID: ch.x.s.newID(), HeadSHA: req.HeadSHA, Status: "queued", ByApp: ch.x.viaApp(), StartedAt: ch.x.s.now()}
+	k := &CheckRun{ID: ch.x.s.newID(), HeadSHA: req.HeadSHA, Status: "queued", ByApp: req.job == nil, StartedAt: ch.x.s.now(), job: req.job}
 	k.NodeID = nodeID("CR", k.ID)
 	if err := req.apply(k, ch.x.s.now()); err != nil {
 		return nil, err
 	}
-	suite := ch.suite(r, k, req.workflow)
-	k.SuiteID = suite.ID
+	suite := ch.suite(r, k)
+	k.SuiteID, k.attempt = suite.ID, suite.attempt
 	r.CheckRuns = append(r.CheckRuns, k)
 	ch.x.webhooks().checkRun("created", r, k)
 	if k.Status == "completed" {
@@ -145,7 +146,7 @@ func editCheckRun(c *call) (any, error) {
 	if was != "completed" && k.Status == "completed" {
 		c.webhooks().checkRun("completed", r, k)
 	}
-	c.checks().judgeSuite(r, c.checks().suite(r, k, ""))
+	c.checks().judgeSuite(r, c.checks().suite(r, k))
 	return c.s.json.checkRun(r, k), nil
 }
 
@@ -164,28 +165,34 @@ func getCheckRun(c *call) (any, error) {
 	return c.s.json.checkRun(r, k), nil
 }
 
-// listAnnotations is always empty: annotations are not simulated.
-func listAnnotations(c *call) (any, error) {
-	if _, err := getCheckRun(c); err != nil {
-		return nil, err
-	}
-	return []any{}, nil
+func listCheckRuns(c *call, r *Repo, sha string) (any, error) {
+	return c.listRuns(r, func(k *CheckRun) bool { return k.HeadSHA == sha })
 }
 
-func listCheckRuns(c *call, r *Repo, sha string) (any, error) {
+func listSuiteRuns(c *call) (any, error) {
+	r, err := c.repository()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(r.CheckSuites, func(s *CheckSuite) bool { return s.ID == c.id("id") }) {
+		return nil, errNotFound()
+	}
+	return c.listRuns(r, func(k *CheckRun) bool { return k.SuiteID == c.id("id") })
+}
+
+// listRuns lists some check runs: all, or the newest of each suite and name.
+func (c *call) listRuns(r *Repo, belongs func(*CheckRun) bool) (any, error) {
 	if err := c.need(r, "checks", "read", RoleRead); err != nil {
 		return nil, err
 	}
-	latest := map[string]*CheckRun{}
 	var list []*CheckRun
 	for _, k := range r.CheckRuns {
-		if k.HeadSHA != sha || c.query("check_name") != "" && c.query("check_name") != k.Name {
+		if !belongs(k) || c.query("check_name") != "" && c.query("check_name") != k.Name {
 			continue
 		}
-		if old, ok := latest[k.Name]; ok && c.query("filter") != "all" {
-			list = slices.DeleteFunc(list, func(o *CheckRun) bool { return o == old })
+		if c.query("filter") != "all" {
+			list = slices.DeleteFunc(list, func(o *CheckRun) bool { return o.SuiteID == k.SuiteID && o.Name == k.Name })
 		}
-		latest[k.Name] = k
 		list = append(list, k)
 	}
 	total := len(list)

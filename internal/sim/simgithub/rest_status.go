@@ -115,26 +115,3 @@ func (ch checks) addStatus(r *Repo, k Status) (*Status, error) {
 	ch.x.webhooks().status(r, &k)
 	return &k, nil
 }
-
-// CheckRun reports a check by a CI such as GitHub Actions: with status "completed" and a
-// conclusion, or with an empty conclusion while it runs. A later report of the same name replaces the earlier one.
-func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
-	return s.JobRun(repo, sha, "ci.yml", name, conclusion, summary)
-}
-
-// JobRun is CheckRun for a job of a workflow. Jobs of the same name in different workflows do not replace each other.
-func (s *Sim) JobRun(repo, sha, workflow, name, conclusion, summary string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r, ok := s.repos[repoKey(repo)]
-	if !ok {
-		return errNotFound()
-	}
-	status := "in_progress"
-	req := checkRequest{Name: &name, HeadSHA: sha, Status: &status, Output: &checkOutput{Title: name, Summary: summary}, workflow: workflow}
-	if conclusion != "" {
-		req.Conclusion = &conclusion
-	}
-	_, err := s.session(s.users[r.Owner]).checks().addRun(r, req)
-	return err
-}

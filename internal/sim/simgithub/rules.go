@@ -59,12 +59,28 @@ func (r *Repo) protection(branch string) obj {
 	return obj{"enabled": len(list) > 0, "required_status_checks": obj{"enforcement_level": level, "contexts": contexts, "checks": list}}
 }
 
-// actionsApp is the ID of the App that represents a CI.
-const actionsApp = 15368
+// IDs of Apps that report checks: GitHub Actions, and one that represents all others.
+const (
+	actionsApp = 15368
+	foreignApp = 4242
+)
 
 func (s *Sim) appOf(k *CheckRun) int64 {
-	if k.ByApp {
+	switch {
+	case k.ByApp:
 		return s.app.ID
+	case k.job.Foreign:
+		return foreignApp
+	}
+	return actionsApp
+}
+
+func (s *Sim) suiteApp(c *CheckSuite) int64 {
+	switch {
+	case c.ByApp:
+		return s.app.ID
+	case c.Workflow == "":
+		return foreignApp
 	}
 	return actionsApp
 }
