@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/ci"
 	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/internal/forge/green"
 )
@@ -120,15 +121,15 @@ type checkNode struct {
 // check returns the node as a check. A check run belongs to its workflow, or to its suite if it has none or GitHub hides it.
 func (n *checkNode) check() green.Check {
 	if n.Type == "StatusContext" {
-		c := statusCheck(n.Context, n.State, n.CreatedAt)
+		c := ci.Status(n.Context, n.State, n.CreatedAt)
 		c.URL, c.Summary, c.Required = n.TargetURL, n.Description, n.IsRequired
 		return c
 	}
-	c := runCheck(n.Name, n.Status, n.Conclusion)
+	c := ci.Run(n.Name, n.Status, n.Conclusion)
 	c.App, c.Required, c.URL, c.Summary = n.CheckSuite.App.DatabaseID, n.IsRequired, n.URL, n.Title
 	c.ID, c.Event = runID(n.URL), n.CheckSuite.WorkflowRun.Event
 	c.Group = cmp.Or(n.CheckSuite.WorkflowRun.Workflow.ID, n.CheckSuite.ID)
-	c.Started, c.Changed = n.StartedAt, latest(n.CheckSuite.CreatedAt, n.StartedAt, n.CompletedAt)
+	c.Started, c.Changed = n.StartedAt, ci.Latest(n.CheckSuite.CreatedAt, n.StartedAt, n.CompletedAt)
 	return c
 }
 
@@ -328,73 +329,10 @@ func isPlanTooSmall(err error) bool {
 	return errors.As(err, &r) && strings.HasPrefix(r.Message, "Upgrade to GitHub")
 }
 
-// readLists reads the check runs and statuses by REST, which says neither what is required nor to which workflow a check belongs. It omits
-// those that the App may not read.
+// readLists reads the check runs and statuses by REST, which says neither what is required nor to which workflow a check belongs.
 func (c *checkReader) readLists() error {
-	runs, err := client.All(func(o github.ListOptions) ([]*github.CheckRun, *github.Response, error) {
-		page, resp, err := c.op.GitHub.Checks.ListCheckRunsForRef(c.op.Ctx, c.r.Owner, c.r.Name, c.head, &github.ListCheckRunsOptions{
-			Filter: github.String("latest"), ListOptions: o,
-		})
-		if err != nil {
-			return nil, resp, err
-		}
-		return page.CheckRuns, resp, nil
-	})
-	if err != nil && !client.NotGranted(err) {
-		return err
-	}
-	for _, run := range runs {
-		k := runCheck(run.GetName(), run.GetStatus(), run.GetConclusion())
-		k.ID, k.App, k.URL, k.Summary = run.GetID(), run.GetApp().GetID(), run.GetHTMLURL(), run.GetOutput().GetTitle()
-		k.Group = strconv.FormatInt(run.GetCheckSuite().GetID(), 10)
-		k.Started, k.Changed = run.GetStartedAt().Time, latest(run.GetStartedAt().Time, run.GetCompletedAt().Time)
-		c.out.Checks = append(c.out.Checks, k)
-	}
-	statuses, err := client.All(func(o github.ListOptions) ([]*github.RepoStatus, *github.Response, error) {
-		page, resp, err := c.op.GitHub.Repositories.GetCombinedStatus(c.op.Ctx, c.r.Owner, c.r.Name, c.head, &o)
-		if err != nil {
-			return nil, resp, err
-		}
-		return page.Statuses, resp, nil
-	})
-	if err != nil && !client.NotGranted(err) {
-		return err
-	}
-	for _, s := range statuses {
-		k := statusCheck(s.GetContext(), s.GetState(), s.GetCreatedAt().Time)
-		k.URL, k.Summary = s.GetTargetURL(), s.GetDescription()
-		c.out.Checks = append(c.out.Checks, k)
-	}
+	list, err := ci.List(c.op, c.r, c.head)
+	c.out.Checks = append(c.out.Checks, list...)
 	c.out.Total = len(c.out.Checks)
-	return nil
+	return err
 }
-
-// runCheck returns a check run. Conclusions that are not known yet are failures.
-func runCheck(name, status, conclusion string) green.Check {
-	c := green.Check{Name: name, State: green.Failure, Result: lower(conclusion)}
-	switch {
-	case !strings.EqualFold(status, "completed"):
-		c.State, c.Result = green.Pending, lower(status)
-	case slices.Contains([]string{"success", "neutral", "skipped"}, c.Result):
-		c.State = green.Success
-	}
-	return c
-}
-
-// statusCheck returns a commit status.
-func statusCheck(name, state string, at time.Time) green.Check {
-	c := green.Check{Name: name, Status: true, State: green.Failure, Result: lower(state), Started: at, Changed: at}
-	switch c.Result {
-	case "success":
-		c.State = green.Success
-	case "pending", "expected":
-		c.State, c.Expected = green.Pending, c.Result == "expected"
-	}
-	return c
-}
-
-// lower returns one of GitHub's enumerated words for people.
-func lower(word string) string { return strings.ReplaceAll(strings.ToLower(word), "_", " ") }
-
-// latest returns the latest of some times.
-func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/errand-bot/errand/internal/forge/ci"
 	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/internal/forge/publish"
 )
@@ -65,6 +66,9 @@ var (
 	ErrMoved        = publish.ErrMoved
 	ErrTreeMismatch = publish.ErrTreeMismatch
 	ErrIncomplete   = publish.ErrIncomplete
+
+	ErrCannotRerun  = ci.ErrCannotRerun
+	ErrStillRunning = ci.ErrStillRunning
 )
 
 // WithPurpose sets the purpose of the requests that are made with the returned context.
@@ -77,6 +81,9 @@ func WithPriority(ctx context.Context, p Priority) context.Context {
 
 // Classify returns the class of err, and the time before which GitHub refuses a retry (zero if it named none).
 func Classify(err error) (Class, time.Time) { return client.Classify(err) }
+
+// NotGranted reports whether GitHub refused a call because the installation lacks a permission.
+func NotGranted(err error) bool { return client.NotGranted(err) }
 
 // IsPermanent reports whether err consists of nothing but calls that GitHub has refused, so that it does not help to repeat them.
 func IsPermanent(err error) bool { return client.IsPermanent(err) }

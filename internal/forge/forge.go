@@ -3,6 +3,7 @@ package forge
 import (
 	"sync"
 
+	"github.com/errand-bot/errand/internal/forge/ci"
 	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/internal/forge/publish"
 	"github.com/errand-bot/errand/state"
@@ -12,6 +13,7 @@ import (
 type Forge struct {
 	*client.Tokens
 	*publish.Publisher
+	*ci.Checker
 	client *client.Client
 	cache  *publish.Cache
 
@@ -33,7 +35,8 @@ func New(cfg Config) (*Forge, error) {
 	}
 	cache := publish.NewCache()
 	return &Forge{
-		Tokens: c.Tokens(), Publisher: publish.New(c, cache), client: c, cache: cache, installations: map[int64]cachedInstallation{},
+		Tokens: c.Tokens(), Publisher: publish.New(c, cache), Checker: ci.New(c), client: c, cache: cache,
+		installations: map[int64]cachedInstallation{},
 	}, nil
 }
 
