@@ -267,6 +267,7 @@ func (c *githubCheck) installations(ctx context.Context) {
 		}
 	}
 	c.teams(ctx, list)
+	c.rerun(list)
 	if rest := len(list) - suspended - examined; rest > 0 {
 		c.add(Finding{Check: "github.installations", Status: Skipped, Found: fmt.Sprintf("Only the permissions of %s were checked, not rate limits and repositories.", words.Many(rest, "further installation"))})
 	}

@@ -78,6 +78,12 @@ func TeamPermission() AppPermission {
 	return AppPermission{"members", "read", false, "asking who is a member of a team in admin.operators"}
 }
 
+// RerunPermission returns the permission that the App needs to run failed jobs of GitHub Actions again. No App requests it from the start:
+// without it errand asks a person to do so.
+func RerunPermission() AppPermission {
+	return AppPermission{"actions", "write", false, "running a failed job of GitHub Actions again, once; without it a comment asks a person to do so"}
+}
+
 // Events returns the webhook events to which the App subscribes: its manifest and app.yml are made from this list.
 func Events() []string {
 	return []string{

@@ -47,6 +47,13 @@ func TestPermissionsAndEventsMatchManifest(t *testing.T) {
 	if !strings.Contains(string(raw), "admin.operators lists teams") || !strings.Contains(string(raw), team.Permission+": "+team.Level) {
 		t.Error("app.yml does not mention the permission for teams")
 	}
+	again := forge.RerunPermission()
+	if row := "| `" + again.Permission + ": " + again.Level + "` | optional, not requested | " + again.For + " |"; !strings.Contains(string(manual), row) {
+		t.Errorf("docs/install.md has no row %q", row)
+	}
+	if !strings.Contains(string(raw), "# Only if errand is to run failed jobs of GitHub Actions again") || needs[again.Permission] == again.Level {
+		t.Error("app.yml does not mention the permission for re-runs as an optional one")
+	}
 	if diff := cmp.Diff(manifest.Permissions, needs); diff != "" {
 		t.Errorf("permissions (-app.yml +code):\n%s", diff)
 	}

@@ -48,6 +48,7 @@ default_permissions:
 // appEvents is the text between the permissions and the events.
 const appEvents = `
 # Only if admin.operators lists teams, in the App's settings under "Organization permissions": members: read.
+# Only if errand is to run failed jobs of GitHub Actions again, instead of asking a person to do so: actions: write.
 #
 # Never requested: administration, secrets, workflows. Without ` + "`workflows`" + ` GitHub itself refuses a
 # commit that changes .github/workflows, in addition to errand's own rule.
