@@ -164,7 +164,7 @@ type PullRequest struct {
 // Feedback is one item that the run has to answer.
 type Feedback struct {
 	ID     string // repeated in the answer
-	Kind   string // comment, review, thread, checks, refusal, conflict, answer, condition, edit
+	Kind   string // comment, review, thread, checks, ci, refusal, conflict, answer, condition, edit
 	Author string
 	At     time.Time
 	Body   string

@@ -98,6 +98,7 @@ func funcs() template.FuncMap {
 		"diff":    func(s string) string { return fence("diff", head(s, maxComment)) },
 		"tail":    func(s string) string { return fence("text", end(s, maxTail)) },
 		"guide":   func(s string) string { return fence("text", head(s, maxGuide)) },
+		"ci":      hasCI,
 		"talk":    talk,
 		"word":    word,
 		"words":   words,
@@ -190,10 +191,15 @@ func talk(turns []Turn) string {
 	return strings.Join(parts, "\n\n")
 }
 
+// hasCI reports whether a check of the pull request is to be repaired.
+func hasCI(list []Feedback) bool {
+	return slices.ContainsFunc(list, func(f Feedback) bool { return f.Kind == "ci" })
+}
+
 // broken reports whether the existing commits have a defect: a failed check, a refusal or a conflict.
 func broken(d Data) bool {
 	return len(d.Checks)+len(d.Refusals) > 0 || slices.ContainsFunc(d.Feedback, func(f Feedback) bool {
-		return f.Kind == "checks" || f.Kind == "refusal" || f.Kind == "conflict"
+		return f.Kind == "checks" || f.Kind == "ci" || f.Kind == "refusal" || f.Kind == "conflict"
 	})
 }
 

@@ -32,6 +32,7 @@ const (
 	JobMinimize JobKind = "minimise" // fold a comment that no longer holds
 	JobUntick   JobKind = "untick"   // clear a tick that does not count
 	JobChecks   JobKind = "checks"   // read the checks of the pull request's head
+	JobExamine  JobKind = "examine"  // find out what failed in them, and run them again
 	JobRelease  JobKind = "release"  // delete the VM
 	JobSuspend  JobKind = "sleep"    // save the VM's work
 	JobForget   JobKind = "forget"   // delete saved work
@@ -150,24 +151,26 @@ const (
 	PostWaiting    PostKind = "waiting"  // blocked, config, nothing visible, edited by a user without write access
 	PostReminder   PostKind = "reminder" // a plan is not approved yet
 	PostFailed     PostKind = "failed"
-	PostEnded      PostKind = "ended" // done or canceled: the last comment
-	PostVM         PostKind = "vm"    // the fate of saved work: Reason, Text
+	PostChecks     PostKind = "checks" // failing checks that people have to look at: Checks, on the pull request
+	PostEnded      PostKind = "ended"  // done or canceled: the last comment
+	PostVM         PostKind = "vm"     // the fate of saved work: Reason, Text
 )
 
 // Post is a comment to be posted. It is rendered when it is sent, from the task's state at that time.
 type Post struct {
-	Kind     PostKind  `json:"kind"`
-	OnPR     bool      `json:"on_pr,omitempty"`
-	Thread   int64     `json:"thread,omitempty"` // review comment to reply to
-	Hash     string    `json:"hash,omitempty"`
-	Reason   string    `json:"reason,omitempty"` // one of a closed list per kind, see internal/comment
-	By       Person    `json:"by,omitzero"`      // the person whom it answers
-	Text     string    `json:"text,omitempty"`
-	Hint     string    `json:"hint,omitempty"`
-	Refusals []Refusal `json:"refusals,omitempty"`
-	Items    []string  `json:"items,omitempty"`
-	Links    []string  `json:"links,omitempty"` // of a PostRound: the address of what each item answers, "" for none
-	URL      string    `json:"url,omitempty"`   // the page on which to follow Hint
+	Kind     PostKind    `json:"kind"`
+	OnPR     bool        `json:"on_pr,omitempty"`
+	Thread   int64       `json:"thread,omitempty"` // review comment to reply to
+	Hash     string      `json:"hash,omitempty"`
+	Reason   string      `json:"reason,omitempty"` // one of a closed list per kind, see internal/comment
+	By       Person      `json:"by,omitzero"`      // the person whom it answers
+	Text     string      `json:"text,omitempty"`
+	Hint     string      `json:"hint,omitempty"`
+	Refusals []Refusal   `json:"refusals,omitempty"`
+	Items    []string    `json:"items,omitempty"`
+	Links    []string    `json:"links,omitempty"` // of a PostRound: the address of what each item answers, "" for none
+	URL      string      `json:"url,omitempty"`   // the page on which to follow Hint
+	Checks   []CheckNote `json:"checks,omitempty"`
 }
 
 // VetPrefix begins the keys of jobs of kind JobVet; the event's ID follows.

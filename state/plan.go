@@ -188,7 +188,8 @@ const (
 	FeedbackCondition FeedbackKind = "condition" // of an approval, or a message while its plan is implemented; in every prompt
 	FeedbackReview    FeedbackKind = "review"
 	FeedbackThread    FeedbackKind = "thread"   // a review thread
-	FeedbackChecks    FeedbackKind = "checks"   // failed ones
+	FeedbackChecks    FeedbackKind = "checks"   // failed commands of the repository
+	FeedbackCI        FeedbackKind = "ci"       // a failing check of the pull request
 	FeedbackRefusal   FeedbackKind = "refusal"  // of the push gate
 	FeedbackConflict  FeedbackKind = "conflict" // of a rebase
 )
@@ -206,6 +207,7 @@ type Feedback struct {
 	Thread int64        `json:"thread,omitempty"` // top-level review comment to reply to
 	Items  []string     `json:"items,omitempty"`  // paths of a conflict
 	OnPR   bool         `json:"on_pr,omitempty"`
+	URL    string       `json:"url,omitempty"` // of a failing check
 	// Mention is set if the comment addresses errand, and Node is its GraphQL id; both only of comments that are gathered.
 	Mention bool   `json:"mention,omitempty"`
 	Node    string `json:"node,omitempty"`

@@ -310,6 +310,8 @@ type PR struct {
 	InRound bool `json:"in_round,omitempty"`
 	// Unread is set if a review could not be read while the task did something else. It is read when that is done.
 	Unread bool `json:"unread,omitempty"`
+	// Repair is what errand did about failing checks, nil before anything was done.
+	Repair *CIRepair `json:"repair,omitempty"`
 }
 
 // MaxReplaced is the maximum length of Task.Replaced.

@@ -95,7 +95,7 @@ func checks(t *state.Task) string {
 		fmt.Fprintf(&b, "## %s: %s\n\n%s\n\n", firstNonEmpty(c.Name, c.Command), result, c.Tail)
 	}
 	for _, f := range t.Feedback { // of commits that are being fixed
-		if f.Kind == state.FeedbackChecks {
+		if f.Kind == state.FeedbackChecks || f.Kind == state.FeedbackCI {
 			fmt.Fprintf(&b, "## Failed last time\n\n%s\n\n", f.Body)
 		}
 	}

@@ -93,3 +93,20 @@ func TestPRBodyIsWithinTheLimit(t *testing.T) {
 		t.Errorf("%d characters", n)
 	}
 }
+
+// repaired returns a change to a task whose failing checks were repaired that many times in a row.
+func repaired(runs int) func(*state.Task) {
+	return func(t *state.Task) {
+		prOpen(t)
+		t.PR.Repair = &state.CIRepair{Runs: runs, HandedOver: true}
+	}
+}
+
+func failingChecks() []state.CheckNote {
+	return []state.CheckNote{
+		{Name: "build (windows)", URL: "https://github.example/octo/calc/actions/runs/1/job/2", Fault: state.CheckFails, Result: "failure", Rerun: true},
+		{Name: "lint](https://evil.example) <b>", URL: "javascript:alert(1)", Fault: state.CheckBroken, Result: "failure"},
+		{Name: "deploy", URL: "https://ci.example/3", Fault: state.CheckUnfinished, Result: "action required"},
+		{Name: "DCO", Fault: state.CheckSignOff, Result: "failure"},
+	}
+}

@@ -1,10 +1,12 @@
 package comment
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/comment/markdown"
+	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/settings"
 )
@@ -46,4 +48,95 @@ func prState(p *state.PR) string {
 		s += ", ready to merge"
 	}
 	return s
+}
+
+// maxFailing is the maximum number of failing checks that a comment lists.
+const maxFailing = 20
+
+// failingChecks asks people to look at checks that errand does not repair, or does not repair any more.
+func (p post) failingChecks() string {
+	if len(p.Checks) == 0 {
+		return markdown.Paragraphs(
+			addressed(p.By, "errand could not read why checks of this pull request fail, so it leaves them to you."),
+			markdown.Capitalize(markdown.Sentence(p.Text)),
+			p.again(),
+		)
+	}
+	title := words.Many(len(p.Checks), "check") + " of this pull request"
+	if len(p.Checks) == 1 {
+		title += " fails, and errand leaves it to you:"
+	} else {
+		title += " fail, and errand leaves them to you:"
+	}
+	var b strings.Builder
+	rerun := false
+	for i, n := range p.Checks {
+		rerun = rerun || n.Rerun
+		if i == maxFailing {
+			fmt.Fprintf(&b, "- and %s\n", words.Many(len(p.Checks)-i, "more check"))
+		}
+		if i >= maxFailing {
+			continue
+		}
+		name := markdown.Code(markdown.CutWithNote(n.Name, 100))
+		fmt.Fprintf(&b, "- %s %s\n", markdown.Link(name, checkURL(p.t, n.URL)), p.fault(n))
+	}
+	again := ""
+	if rerun {
+		again = "To find out whether a check is only flaky, it must be run again, which errand cannot do without the optional permission *Actions: write* of the App. " +
+			"Please press **Re-run failed jobs** on the page of the check."
+	}
+	return markdown.Paragraphs(addressed(p.By, title), b.String(), again, p.again())
+}
+
+// checkURL returns the address of a check's page, "" unless it is a page of the repository: anybody can report a check with any address.
+func checkURL(t *state.Task, url string) string {
+	if t.Repo.URL == "" || !strings.HasPrefix(url, t.Repo.URL+"/") {
+		return ""
+	}
+	return url
+}
+
+// fault says why a failing check is left to people.
+func (p post) fault(n state.CheckNote) string {
+	switch n.Fault {
+	case state.CheckUnfinished:
+		return "did not run to its end: " + markdown.Line(n.Result, 40) + "."
+	case state.CheckSignOff:
+		return "wants sign-offs. " + dcoRemedy(p.t, p.v)
+	case state.CheckBroken:
+		return "also fails on " + markdown.Code(cmp.Or(p.t.Branch.Base, p.t.Repo.DefaultBranch)) + ", so it is not repaired here."
+	}
+	runs := 0
+	if p.t.PR != nil && p.t.PR.Repair != nil {
+		runs = p.t.PR.Repair.Runs
+	}
+	switch runs {
+	case 0:
+		return "fails, and no agent run is left to repair it."
+	case 1:
+		return "still fails after a run of the agent to repair it."
+	}
+	return fmt.Sprintf("still fails after %d runs of the agent in a row to repair it.", runs)
+}
+
+// again says how errand begins to repair checks again.
+func (p post) again() string {
+	return "After a push, a review, or a comment that mentions " + markdown.Code("@"+p.v.Slug) + ", errand tries again."
+}
+
+// flakyText names checks that failed, and succeeded on the same commit.
+func flakyText(p *state.PR) string {
+	if p.Repair == nil || len(p.Repair.Flaky) == 0 {
+		return ""
+	}
+	var names []string
+	for i, n := range p.Repair.Flaky {
+		if i == 5 {
+			names = append(names, fmt.Sprintf("and %d more", len(p.Repair.Flaky)-i))
+			break
+		}
+		names = append(names, markdown.Code(markdown.CutWithNote(n, 80)))
+	}
+	return strings.Join(names, ", ") + ": failed, then succeeded when run again on the same commit"
 }

@@ -90,6 +90,8 @@ func (p post) text() string {
 		return p.reminder()
 	case state.PostFailed:
 		return p.failed()
+	case state.PostChecks:
+		return p.failingChecks()
 	case state.PostEnded:
 		return p.ended()
 	case state.PostVM:

@@ -92,8 +92,11 @@ func linkedAnswers(answers, urls []string) string {
 		b.WriteString("- ")
 		if i < len(urls) && urls[i] != "" {
 			name := "comment"
-			if strings.Contains(urls[i], reviewAnchor) {
+			switch {
+			case strings.Contains(urls[i], reviewAnchor):
 				name = "review"
+			case !strings.Contains(urls[i], "#"):
+				name = "check"
 			}
 			b.WriteString(markdown.Link(name, urls[i]) + ": ")
 		}
@@ -107,6 +110,9 @@ const reviewAnchor = "#pullrequestreview-"
 
 // FeedbackURL returns the address of a piece of feedback on GitHub, "" if it has none.
 func FeedbackURL(t *state.Task, f state.Feedback) string {
+	if f.Kind == state.FeedbackCI {
+		return checkURL(t, f.URL)
+	}
 	kind, number, _ := strings.Cut(f.ID, ":")
 	id, err := strconv.ParseInt(number, 10, 64)
 	switch {

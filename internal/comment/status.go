@@ -95,6 +95,9 @@ func awaited(t *state.Task, v View) string {
 	case state.AwaitedMerge:
 		return waiting + "a merge; the pull request is approved and ready."
 	case state.AwaitedReview:
+		if p := t.PR; p != nil && p.Repair != nil && p.Repair.HandedOver && p.Checks == "failure" {
+			return waiting + "a look at the failing checks by " + who + "; a push, a review or a comment lets errand try again."
+		}
 		return waiting + "a review or a merge of the pull request by " + who + "."
 	case state.AwaitedReopening:
 		s := waiting + "a decision. The pull request was closed without a merge; reopen it, or write " + v.say("retry") + ", to continue."
@@ -200,6 +203,7 @@ func facts(t *state.Task, v View) []string {
 		add("Pull request", prState(t.PR))
 		if t.PR.State == state.PROpen {
 			add("Checks", checksText(t.PR))
+			add("Flaky", flakyText(t.PR))
 		}
 		if t.PR.DCO && t.PR.State == state.PROpen {
 			add("Sign-off", "the DCO check fails. "+dcoRemedy(t, v))

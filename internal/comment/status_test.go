@@ -21,6 +21,11 @@ func checksOptional(t *state.Task) {
 	t.PR.Checks, t.PR.ChecksReason, t.PR.ChecksOptional = "success", "the only required check succeeded", "docs (timed out), lint"
 }
 
+func flaky(t *state.Task) {
+	prOpen(t)
+	t.PR.Checks, t.PR.Repair = "success", &state.CIRepair{Flaky: []string{"build (windows)", "`lint` @octocat"}}
+}
+
 // statuses returns the tasks of the golden status comments.
 func statuses() map[string]*state.Task {
 	return map[string]*state.Task{
@@ -38,6 +43,8 @@ func statuses() map[string]*state.Task {
 		"ready":             with(func(t *state.Task) { prOpen(t); t.PR.Ready, t.PR.Checks = true, "success" }),
 		"checks_missing":    with(checksMissing),
 		"checks_optional":   with(checksOptional),
+		"handed_over":       with(func(t *state.Task) { repaired(3)(t); t.PR.Checks = "failure" }),
+		"flaky":             with(flaky),
 		"dco":               with(func(t *state.Task) { prOpen(t); t.PR.Checks, t.PR.DCO = "failure", true }),
 		"dco_signed":        with(func(t *state.Task) { prOpen(t); t.PR.DCO, t.Settings.SignOff = true, true }),
 		"merged":            with(merged),

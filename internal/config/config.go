@@ -222,7 +222,8 @@ type Limits struct {
 	Remind time.Duration `yaml:"remind"`
 	// Expire is when a plan that waits for approval expires and its task is canceled.
 	Expire time.Duration `yaml:"expire"`
-	// Checks is how often failing checks are returned to the agent before the pull request reports them.
+	// Checks is how often failing checks are returned to the agent, before the pull request reports them; and failing checks on GitHub after
+	// that, at most 3 times in a row. 0 leaves both to people.
 	Checks int `yaml:"checks"`
 }
 

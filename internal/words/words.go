@@ -169,6 +169,8 @@ func Step(k state.JobKind) string {
 		return "replying to the review threads"
 	case state.JobGather:
 		return "reading the review"
+	case state.JobExamine:
+		return "reading what failed in the checks"
 	case state.JobIssue:
 		return "creating a proposed issue"
 	case state.JobSuspend:

@@ -144,6 +144,7 @@ func New(cfg Config) *Steps {
 		state.JobApprove: approvals.Approve,
 		state.JobGather:  s.intake.Gather,
 		state.JobChecks:  s.intake.Checks,
+		state.JobExamine: s.intake.Examine,
 
 		state.JobLaunch: s.launch.Launch,
 		state.JobStop:   s.stop,

@@ -155,10 +155,24 @@ type (
 		Head     string `json:"head,omitempty"`     // the commit that was judged
 		// Stale says that GitHub showed the pull request with another head, so nothing was judged.
 		Stale bool `json:"stale,omitempty"`
+		// Settled is set if checks that count failed and none of those runs any more.
+		Settled bool `json:"settled,omitempty"`
+		// Flaky are the names of checks that failed, and succeeded when errand had them run again.
+		Flaky []string `json:"flaky,omitempty"`
 		// Again is when they are to be read again, although nothing may be reported until then; zero if they need not be.
 		Again time.Time `json:"again,omitzero"`
 		// Reads is how often they were read in a row because of Again, without a change.
 		Reads int `json:"reads,omitempty"`
+	}
+
+	// ChecksExamined says what failed in the checks of a head, and what was done about it.
+	ChecksExamined struct {
+		Head  string        `json:"head"`
+		Reran []state.Rerun `json:"reran,omitempty"` // which have been run again now
+		// Again is when a check that was run again should have been reported, zero if all have been.
+		Again    time.Time         `json:"again,omitzero"`
+		Failures []state.Feedback  `json:"failures,omitempty"` // which an agent may be able to repair
+		Notes    []state.CheckNote `json:"notes,omitempty"`    // all that are left to people if no agent repairs anything
 	}
 
 	// Released says that a VM is gone.

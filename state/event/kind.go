@@ -60,6 +60,7 @@ const (
 	KindWorkSaved        Kind = "saved"
 	KindIssueCreated     Kind = "created"
 	KindChecksRead       Kind = "checks_read"
+	KindChecksExamined   Kind = "checks_examined"
 	KindReleased         Kind = "released"
 	KindSuspended        Kind = "slept"
 	KindRestored         Kind = "woken"
@@ -121,6 +122,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindWorkSaved:        decode[WorkSaved],
 	KindIssueCreated:     decode[IssueCreated],
 	KindChecksRead:       decode[ChecksRead],
+	KindChecksExamined:   decode[ChecksExamined],
 	KindReleased:         decode[Released],
 	KindSuspended:        decode[Suspended],
 	KindRestored:         decode[Restored],
@@ -279,6 +281,9 @@ func (IssueCreated) Kind() Kind { return KindIssueCreated }
 
 // Kind returns [KindChecksRead].
 func (ChecksRead) Kind() Kind { return KindChecksRead }
+
+// Kind returns [KindChecksExamined].
+func (ChecksExamined) Kind() Kind { return KindChecksExamined }
 
 // Kind returns [KindReleased].
 func (Released) Kind() Kind { return KindReleased }

@@ -211,22 +211,6 @@ func failStep(c *change) {
 	c.fail(state.End{Reason: f.Reason, Hint: f.Hint, Class: f.Class})
 }
 
-// noteFailure notes the failure of a job that the task does not wait for. If work could not be saved, or a review read, that is
-// retried later.
-func noteFailure(c *change) {
-	c.note = of[event.StepFailed](c).Failure.Reason
-	switch of[event.StepFailed](c).Failure.Job {
-	case state.JobSuspend:
-		c.checkIdleAgain()
-	case state.JobGather:
-		if hasPR(c) {
-			c.t.PR.Unread = true
-		}
-	case state.JobChecks:
-		distrustChecks(c)
-	}
-}
-
 // interruptStep interrupts the task because waiting helps, a limited number of times.
 func interruptStep(c *change) {
 	f := of[event.StepFailed](c).Failure

@@ -8,6 +8,7 @@ package machine
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -184,7 +185,7 @@ func needsNoUpdate(c *change) bool {
 	case event.KindChecksChanged: // the read shows what changed
 		return true
 	case event.KindChecksRead: // read again without a change
-		return c.before.PR != nil && *c.before.PR == *c.t.PR
+		return c.before.PR != nil && reflect.DeepEqual(c.before.PR, c.t.PR)
 	case event.KindDue:
 		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueChecks)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
 	case event.KindProgress, event.KindToolCalled:

@@ -376,13 +376,6 @@ func (c *change) pendingFeedback() []state.Feedback {
 	return list
 }
 
-// storePush stores the new head of errand's branch after a person's push.
-func storePush(c *change) {
-	if head := of[event.Pushed](c).Head; c.t.Work == nil && head != "" {
-		c.t.Branch.Head, c.t.Branch.Tree = head, ""
-	}
-}
-
 // triggerNoun returns the noun for a withdrawn trigger.
 func triggerNoun(via state.TriggerVia) string {
 	if via == state.TriggerLabel {

@@ -126,6 +126,14 @@ func storeHead(c *change) {
 	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
 }
 
+// storePush stores the new head of errand's branch after a person's push.
+func storePush(c *change) {
+	if head := of[event.Pushed](c).Head; c.t.Work == nil && head != "" {
+		c.t.Branch.Head, c.t.Branch.Tree = head, ""
+		repairAnew(c)
+	}
+}
+
 // rebase moves the VM's commits onto commits that somebody pushed.
 func rebase(c *change, head string) {
 	c.t.Work.Rebases++
@@ -272,6 +280,7 @@ func beginRound(c *change) {
 	}
 	c.t.PR.InRound = false
 	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
+	repairAnew(c)
 	c.enterPhase(state.PhaseAddressingReview, fmt.Sprintf("review round %d", c.t.Round))
 	c.launchRun(state.RunReview)
 }
@@ -296,102 +305,7 @@ func endRound(c *change) {
 	}
 	scheduleAnswerDuplicateChecks(c, of[event.ThreadsAnswered](c).Uncertain)
 	c.gatherMissed(false)
-}
-
-// readChecks enqueues reading the checks of the pull request's head: a webhook reports one check only. The first is read at once; later
-// there may be hundreds.
-func readChecks(c *change) {
-	settle := checksSettle
-	if c.t.PR.Checks != "" {
-		settle = max(settle, checksGaps*c.p.StatusGap/2)
+	if c.t.PR.Checks == checksFailed { // the head is the same: no webhook comes
+		readChecks(c)
 	}
-	enqueueChecks(c, c.e.Now.Add(settle), 0)
-}
-
-func enqueueChecks(c *change, at time.Time, reads int) {
-	j := c.job(state.JobChecks, state.LaneTalk, "checks")
-	j.NotBefore, j.Args.Reads = at, reads
-	c.enqueue(j)
-}
-
-const (
-	// checksSettle is the time in which webhooks of several checks are gathered, and checksGaps the same in halves of StatusGaps if some
-	// were read before.
-	checksSettle, checksGaps = time.Second, 3
-	// checksLater is how long after the start of a head its checks are read if no webhook reports one.
-	checksLater = 2 * time.Minute
-	// checksRetry is the time after which they are read again if they could not be.
-	checksRetry = time.Hour
-	// maxChecksReads is the maximum number of reads in a row that no webhook asked for and that changed nothing.
-	maxChecksReads = 30
-)
-
-// wantsChecksRead reports whether the checks that were read are those of the present head, and differ from the stored ones or are to be
-// read again.
-func wantsChecksRead(c *change) bool {
-	read := of[event.ChecksRead](c)
-	return hasPR(c) && (read.Head == "" || read.Head == c.t.Branch.Head) && (checksDiffer(c) || isReadAgain(c))
-}
-
-// checksDiffer reports whether the checks that were read differ from those that the status comment shows.
-func checksDiffer(c *change) bool {
-	read, pr := of[event.ChecksRead](c), c.t.PR
-	return !read.Stale && (pr.Checks != read.Checks || pr.ChecksReason != read.Reason || pr.ChecksOptional != read.Optional || pr.DCO != read.DCO)
-}
-
-func isReadAgain(c *change) bool {
-	read := of[event.ChecksRead](c)
-	return !read.Again.IsZero() && c.t.PR.State == state.PROpen && (read.Reads < maxChecksReads || checksDiffer(c))
-}
-
-// storeChecks stores the checks that were read, and schedules the next read if nothing needs to be reported until they are decided.
-func storeChecks(c *change) {
-	read, pr := of[event.ChecksRead](c), c.t.PR
-	reads := read.Reads + 1
-	if checksDiffer(c) {
-		reads = 1
-	}
-	if isReadAgain(c) {
-		enqueueChecks(c, read.Again, reads)
-	}
-	if !read.Stale {
-		pr.Checks, pr.ChecksReason, pr.ChecksOptional, pr.DCO = read.Checks, read.Reason, read.Optional, read.DCO
-	}
-}
-
-// distrustChecks notes that the checks could not be read, so that those which were read before may be outdated. They are read again once.
-func distrustChecks(c *change) {
-	const why = "errand could not read the checks from GitHub"
-	if !isPRState(state.PROpen)(c) {
-		return
-	}
-	if c.t.PR.ChecksReason != why {
-		enqueueChecks(c, c.e.Now.Add(checksRetry), 0)
-	}
-	c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional = "unknown", why, ""
-}
-
-// followHead forgets the results of the checks of another head. If no webhook comes, the checks of a head that is new here, or of a pull
-// request that is, are read after a while: their webhooks may have come before they were known, or perhaps none will come.
-func followHead(c *change) {
-	old := c.before
-	if old == nil || c.t.PR == nil || c.t.Ended() {
-		return
-	}
-	moved := old.Branch.Head != c.t.Branch.Head
-	if moved {
-		c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional, c.t.PR.DCO = "", "", "", false
-	}
-	if c.t.PR.State == state.PROpen && (moved || old.PR == nil || old.PR.State != state.PROpen || old.Gen != c.t.Gen) {
-		if c.t.PR.Checks != "" { // nobody listened meanwhile
-			readChecks(c)
-			return
-		}
-		c.scheduleDue(state.DueChecks, c.t.Branch.Head, c.e.Now.Add(checksLater))
-	}
-}
-
-// areChecksUnread reports whether a head has been known for a while, but nothing about its checks.
-func areChecksUnread(c *change) bool {
-	return isDue(state.DueChecks)(c) && isPRState(state.PROpen)(c) && of[event.Due](c).Head == c.t.Branch.Head && c.t.PR.Checks == ""
 }

@@ -204,3 +204,21 @@ func runWithoutTexts(r *state.Run) state.Run {
 	s.Reported, s.Status, s.Class = r.Reported, r.Status, r.Class
 	return s
 }
+
+// noteFailure notes the failure of a job that the task does not wait for. If work could not be saved, or a review read, that is
+// retried later.
+func noteFailure(c *change) {
+	c.note = of[event.StepFailed](c).Failure.Reason
+	switch of[event.StepFailed](c).Failure.Job {
+	case state.JobSuspend:
+		c.checkIdleAgain()
+	case state.JobGather:
+		if hasPR(c) {
+			c.t.PR.Unread = true
+		}
+	case state.JobChecks:
+		distrustChecks(c)
+	case state.JobExamine:
+		handOver(c, nil, c.note)
+	}
+}

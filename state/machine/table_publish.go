@@ -151,6 +151,12 @@ var publishRows = []Row{
 		Doc: "its checks are read: some may have been reported before the head was known, and a required one may never be",
 	},
 	{
+		From: []state.Phase{state.PhasePROpen}, On: event.KindChecksExamined,
+		If: "they are the head's, and nobody has been asked to take over", when: isExamined,
+		To: []state.Phase{Same, state.PhaseAddressingReview}, do: applyExamination,
+		Doc: "errand waits for checks that run again, begins a round that repairs the others, or asks people to take over",
+	},
+	{
 		From: []state.Phase{state.PhasePROpen}, On: event.KindGathered,
 		If: "there is something to do", when: all(hasNewFeedback, not(reachedRunLimit)),
 		To: []state.Phase{state.PhaseAddressingReview}, do: beginRound,

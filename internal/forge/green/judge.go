@@ -19,6 +19,9 @@ type Verdict struct {
 	Optional string
 	// Failing are the newest checks that fail, required or not, by name.
 	Failing []Check
+	// Failed are those of them that count, and Settled is set if there are some and no check that counts runs any more.
+	Failed  []Check
+	Settled bool
 	// Again is the time at which the checks are worth another look although nothing has been reported since; zero if there is none.
 	Again time.Time
 }
@@ -28,7 +31,7 @@ type Verdict struct {
 // can one of a workflow that is required.
 func Judge(r Report, now time.Time, quiet time.Duration) Verdict {
 	t := sort(r, now.Add(quiet))
-	v := Verdict{Failing: t.failing, Optional: list(t.optional)}
+	v := Verdict{Failing: t.failing, Optional: list(t.optional), Failed: t.broken, Settled: len(t.broken) > 0 && len(t.running) == 0}
 	incomplete := r.Incomplete
 	if gap := r.Total - len(r.Checks); gap > 0 && incomplete == "" {
 		incomplete = fmt.Sprintf("GitHub did not show %s", words.Many(gap, "check"))
@@ -74,6 +77,7 @@ type tally struct {
 	failed, running, missing []string // of those that count
 	optional                 []string // not required, but failing
 	failing                  []Check
+	broken                   []Check   // the failing ones that count
 	changed                  time.Time // the latest of all that is possible
 }
 
@@ -120,6 +124,7 @@ func (t *tally) add(c Check, counts bool) {
 		t.missing = append(t.missing, name)
 	case c.State == Failure:
 		t.failed = append(t.failed, name)
+		t.broken = append(t.broken, c)
 	case c.State == Pending:
 		t.running = append(t.running, name)
 	}

@@ -9,6 +9,7 @@ package green
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -45,6 +46,15 @@ type Check struct {
 	Changed  time.Time // the last time at which it was added or completed
 	URL      string
 	Summary  string
+}
+
+// Key names the check among those of a commit. Runs of the same check on other commits have the same key where GitHub tells the workflow.
+func (c Check) Key() string {
+	kind := "run"
+	if c.Status {
+		kind = "status"
+	}
+	return fmt.Sprintf("%s/%d/%s/%s/%s", kind, c.App, c.Group, c.Event, c.Name)
 }
 
 // Requirement is the name of a check that the base branch requires.

@@ -31,7 +31,7 @@ func TestChecksOfTheHead(t *testing.T) {
 		"missing for days": {needs: "build", want: event.ChecksRead{Checks: "pending", Reason: "1 of 1 required check has not been reported: build", Reads: 29}, again: 16 * time.Hour},
 		"running":          {reports: map[string]string{"build": ""}, needs: "build", want: event.ChecksRead{Checks: "pending", Reason: "1 of 1 required check is not complete: build"}, again: 30 * time.Minute},
 		"none required":    {reports: map[string]string{"build": "success"}, want: event.ChecksRead{Checks: "pending", Reason: early}, again: 30 * time.Minute},
-		"DCO":              {reports: map[string]string{"DCO": "failure"}, want: event.ChecksRead{Checks: "failure", Reason: "1 of 1 check failed: DCO", DCO: true}},
+		"DCO":              {reports: map[string]string{"DCO": "failure"}, want: event.ChecksRead{Checks: "failure", Reason: "1 of 1 check failed: DCO", DCO: true, Settled: true}},
 		"pushed":           {reports: map[string]string{"build": "success"}, needs: "build", pushed: true, want: event.ChecksRead{Stale: true, Reads: 4}, again: 10 * time.Second},
 		"pushed before":    {reports: map[string]string{"build": "success"}, needs: "build", pushed: true, want: event.ChecksRead{Stale: true, Reads: 5}, again: 30 * time.Minute},
 	} {

@@ -181,12 +181,14 @@ func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error
 	}
 	v := green.Judge(report, s.Now(), s.ChecksQuiet)
 	read := event.ChecksRead{Head: head, Reason: v.Reason, Optional: v.Optional, Again: v.Again}
-	if v.Again.IsZero() && (v.State == green.Pending || v.State == green.Unknown) {
+	undecided := v.State == green.Pending || v.State == green.Unknown || v.State == green.Failure && !v.Settled
+	if v.Again.IsZero() && undecided {
 		read.Again, read.Reads = s.Now().Add(s.ChecksQuiet<<min(w.Job.Args.Reads, maxDoublings)), w.Job.Args.Reads
 	}
 	if v.State != green.None {
 		read.Checks = string(v.State)
 	}
+	read.Settled, read.Flaky = v.Settled, flaky(w.Task, report)
 	read.DCO = slices.ContainsFunc(v.Failing, func(c green.Check) bool { return dcoName.MatchString(c.Name) })
 	return event.Event{Payload: read}, nil
 }

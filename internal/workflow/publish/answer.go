@@ -85,7 +85,7 @@ func (s *Steps) otherAnswers(r *round, left func(f state.Feedback) bool) (list [
 				text, _ := s.answerTo(t, f)
 				list = append(list, comment.OtherAnswer{To: f, Text: text})
 			}
-		case f.Kind == state.FeedbackComment || f.Kind == state.FeedbackReview || f.Kind == state.FeedbackAnswer:
+		case slices.Contains([]state.FeedbackKind{state.FeedbackComment, state.FeedbackReview, state.FeedbackAnswer, state.FeedbackCI}, f.Kind):
 			text, _ := s.answerTo(t, f)
 			list = append(list, comment.OtherAnswer{To: f, Text: text})
 		}

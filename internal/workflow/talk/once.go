@@ -46,7 +46,8 @@ func ofThisJob(j *state.Job, found []forge.Comment, body string) []forge.Comment
 		return found
 	}
 	switch j.Post.Kind {
-	case state.PostQuestion, state.PostFailed, state.PostRefused, state.PostNoChanges, state.PostReport, state.PostRound, state.PostPRClosed:
+	case state.PostQuestion, state.PostFailed, state.PostRefused, state.PostNoChanges, state.PostReport, state.PostRound, state.PostPRClosed,
+		state.PostChecks:
 	default:
 		return found
 	}

@@ -1,0 +1,222 @@
+package intake
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-bot/errand/internal/forge"
+	"github.com/errand-bot/errand/internal/forge/green"
+	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+)
+
+const (
+	// rerunTime is how long a check that was run again may take until GitHub shows the new run.
+	rerunTime = 10 * time.Minute
+	// workflowTime is how long errand waits before it asks again for a run of a job whose workflow still runs.
+	workflowTime = time.Minute
+	// maxExamined is the maximum number of failing checks that one round repairs.
+	maxExamined = 10
+)
+
+// Examine finds out what failed in the checks of the pull request's head. It has each check run again once, and reports the causes for the
+// agent if that did not help. Checks that also fail on the base, or have not run to their end, are left to people.
+func (s *Steps) Examine(ctx context.Context, w *step.Attempt) (event.Event, error) {
+	head := w.Task.Branch.Head
+	if pr := w.Task.PR; pr == nil || pr.State != state.PROpen || head == "" || w.Task.Phase != state.PhasePROpen {
+		return step.Done(), nil
+	}
+	report, err := s.GitHub.Checks(ctx, w.Repo, w.Task.PR.Number, head)
+	if err != nil {
+		return event.Event{}, fmt.Errorf("read the checks: %w", err)
+	}
+	v := green.Judge(report, s.Now(), s.ChecksQuiet)
+	if report.Head != head || !v.Settled { // a webhook comes
+		return step.Done(), nil
+	}
+	x := &examination{Steps: s, w: w, out: event.ChecksExamined{Head: head}}
+	for _, c := range v.Failed {
+		if err := x.check(ctx, c); err != nil {
+			return event.Event{}, err
+		}
+	}
+	if x.out.Again.IsZero() {
+		if err := x.explain(ctx); err != nil {
+			return event.Event{}, err
+		}
+	}
+	return event.Event{Payload: x.out}, nil
+}
+
+// examination is the state of one call of Examine.
+type examination struct {
+	*Steps
+	w      *step.Attempt
+	base   []green.Check // nil until they are read
+	failed []green.Check // which an agent may be able to repair
+	out    event.ChecksExamined
+}
+
+// check decides what happens to a failing check.
+func (x *examination) check(ctx context.Context, c green.Check) error {
+	note := state.CheckNote{Name: c.Name, URL: c.URL, Fault: state.CheckFails, Result: c.Result}
+	switch {
+	case !ranToItsEnd(c):
+		note.Fault = state.CheckUnfinished
+	case dcoName.MatchString(c.Name):
+		note.Fault = state.CheckSignOff
+	}
+	if note.Fault != state.CheckFails {
+		x.out.Notes = append(x.out.Notes, note)
+		return nil
+	}
+	waits, err := x.rerun(ctx, c, &note)
+	if err != nil || waits {
+		return err
+	}
+	if x.base == nil {
+		branch := cmp.Or(x.w.Task.Branch.Base, x.w.Task.Repo.DefaultBranch)
+		if x.base, err = x.GitHub.CommitChecks(ctx, x.w.Repo, branch); err != nil {
+			return fmt.Errorf("read the checks of the base branch: %w", err)
+		}
+		x.base = append(x.base, green.Check{}) // read, also if there are none
+	}
+	if failsOnBase(c, x.base) {
+		note.Fault = state.CheckBroken
+	} else {
+		x.failed = append(x.failed, c)
+	}
+	x.out.Notes = append(x.out.Notes, note)
+	return nil
+}
+
+// ranToItsEnd reports whether a check failed by itself, and was not canceled, replaced, never started, or left for somebody to act.
+func ranToItsEnd(c green.Check) bool {
+	return c.Status || c.Result == "failure" || c.Result == "timed out"
+}
+
+// rerun runs a check again if that was not done, and reports whether its result is awaited.
+func (x *examination) rerun(ctx context.Context, c green.Check, note *state.CheckNote) (waits bool, err error) {
+	if old := x.w.Task.PR.Repair.RerunOf(c.Key(), x.out.Head); old != nil {
+		until := old.At.Add(rerunTime)
+		if old.ID != c.ID || !x.Now().Before(until) {
+			return false, nil
+		}
+		x.await(until)
+		return true, nil
+	}
+	done := 0
+	if r := x.w.Task.PR.Repair; r != nil {
+		done = len(r.Reran)
+	}
+	if c.Status || c.ID == 0 || done+len(x.out.Reran) >= state.MaxReruns {
+		return false, nil
+	}
+	switch err := x.GitHub.RerunCheck(ctx, x.w.Repo, c); {
+	case errors.Is(err, forge.ErrCannotRerun):
+		return false, nil
+	case forge.NotGranted(err):
+		note.Rerun = true
+		return false, nil
+	case errors.Is(err, forge.ErrStillRunning):
+		x.await(x.Now().Add(workflowTime))
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("run the check %q again: %w", c.Name, err)
+	}
+	x.out.Reran = append(x.out.Reran, state.Rerun{Check: c.Key(), Name: c.Name, Head: x.out.Head, ID: c.ID, At: x.Now()})
+	x.await(x.Now().Add(rerunTime))
+	return true, nil
+}
+
+// await has the checks read again at a time, at the latest.
+func (x *examination) await(at time.Time) {
+	if x.out.Again.IsZero() || at.Before(x.out.Again) {
+		x.out.Again = at
+	}
+}
+
+// failsOnBase reports whether all checks of the same name and App fail on the base branch, too. To which workflows they belong is unknown
+// there.
+func failsOnBase(c green.Check, base []green.Check) bool {
+	found := false
+	for _, b := range base {
+		if b.Name != c.Name || b.App != c.App || b.Status != c.Status {
+			continue
+		}
+		if b.State != green.Failure || !ranToItsEnd(b) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// explain reads why the checks failed that an agent may be able to repair.
+func (x *examination) explain(ctx context.Context) error {
+	if r := x.w.Task.PR.Repair; r != nil && r.Tried == x.out.Head {
+		return nil
+	}
+	for i, c := range x.failed {
+		if i == maxExamined {
+			break
+		}
+		cause, err := x.GitHub.FailedCheck(ctx, x.w.Repo, c)
+		if err != nil {
+			return fmt.Errorf("read why the check %q failed: %w", c.Name, err)
+		}
+		x.out.Failures = append(x.out.Failures, state.Feedback{
+			ID: fmt.Sprintf("ci:%s:%d", state.ShortHash(x.out.Head), i+1), Kind: state.FeedbackCI, At: x.Now(), Body: x.causeText(c, cause), URL: c.URL, OnPR: true,
+		})
+	}
+	return nil
+}
+
+// causeText returns the cause as data for the agent.
+func (x *examination) causeText(c green.Check, cause green.Cause) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "check: %s\n", c.Name)
+	add := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	add("result", c.Result)
+	add("failing step", cause.Step)
+	add("title", cause.Title)
+	add("not available", cause.Note)
+	add("summary", cause.Summary)
+	if len(cause.Annotations) > 0 {
+		b.WriteString("\nannotations:\n")
+	}
+	for _, a := range cause.Annotations {
+		at := a.Path
+		if a.Line > 0 {
+			at += fmt.Sprintf(":%d", a.Line)
+		}
+		fmt.Fprintf(&b, "- %s\n", strings.TrimPrefix(at+": "+a.Level+": "+a.Message, ": "))
+	}
+	if cause.Log != "" {
+		b.WriteString("\nthe end of the log:\n" + cause.Log)
+	}
+	text, _ := x.Redact.Redact(b.String())
+	return text
+}
+
+// flaky returns the names of checks that failed on this head, and succeeded when errand had them run again.
+func flaky(t *state.Task, r green.Report) []string {
+	var list []string
+	for _, c := range green.Newest(r.Checks) {
+		if old := t.PR.Repair.RerunOf(c.Key(), t.Branch.Head); old != nil && c.ID != old.ID && c.State == green.Success {
+			list = append(list, c.Name)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

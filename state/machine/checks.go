@@ -1,0 +1,227 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+)
+
+// readChecks enqueues reading the checks of the pull request's head: a webhook reports one check only. The first is read at once; later
+// there may be hundreds.
+func readChecks(c *change) {
+	settle := checksSettle
+	if c.t.PR.Checks != "" {
+		settle = max(settle, checksGaps*c.p.StatusGap/2)
+	}
+	enqueueChecks(c, c.e.Now.Add(settle), 0)
+}
+
+func enqueueChecks(c *change, at time.Time, reads int) {
+	j := c.job(state.JobChecks, state.LaneTalk, "checks")
+	j.NotBefore, j.Args.Reads = at, reads
+	c.enqueue(j)
+}
+
+const (
+	// checksSettle is the time in which webhooks of several checks are gathered, and checksGaps the same in halves of StatusGaps if some
+	// were read before.
+	checksSettle, checksGaps = time.Second, 3
+	// checksLater is how long after the start of a head its checks are read if no webhook reports one.
+	checksLater = 2 * time.Minute
+	// checksRetry is the time after which they are read again if they could not be.
+	checksRetry = time.Hour
+	// maxChecksReads is the maximum number of reads in a row that no webhook asked for and that changed nothing.
+	maxChecksReads = 30
+)
+
+// wantsChecksRead reports whether the checks that were read are those of the present head, and differ from the stored ones or are to be
+// read again.
+func wantsChecksRead(c *change) bool {
+	read := of[event.ChecksRead](c)
+	return hasPR(c) && (read.Head == "" || read.Head == c.t.Branch.Head) && (checksDiffer(c) || isReadAgain(c) || wantsExamination(c))
+}
+
+// checksDiffer reports whether the checks that were read differ from those that the status comment shows.
+func checksDiffer(c *change) bool {
+	read, pr := of[event.ChecksRead](c), c.t.PR
+	return !read.Stale && (hasNewFlaky(c) || pr.Checks != read.Checks || pr.ChecksReason != read.Reason || pr.ChecksOptional != read.Optional || pr.DCO != read.DCO)
+}
+
+func isReadAgain(c *change) bool {
+	read := of[event.ChecksRead](c)
+	return !read.Again.IsZero() && c.t.PR.State == state.PROpen && (read.Reads < maxChecksReads || checksDiffer(c))
+}
+
+// storeChecks stores the checks that were read, and schedules the next read if nothing needs to be reported until they are decided.
+func storeChecks(c *change) {
+	read, pr := of[event.ChecksRead](c), c.t.PR
+	reads := read.Reads + 1
+	if checksDiffer(c) {
+		reads = 1
+	}
+	if isReadAgain(c) {
+		enqueueChecks(c, read.Again, reads)
+	}
+	if wantsExamination(c) {
+		c.enqueue(c.job(state.JobExamine, state.LaneWork, "examine"))
+	}
+	if !read.Stale {
+		storeFlaky(c, read.Flaky)
+		pr.Checks, pr.ChecksReason, pr.ChecksOptional, pr.DCO = read.Checks, read.Reason, read.Optional, read.DCO
+	}
+}
+
+// distrustChecks notes that the checks could not be read, so that those which were read before may be outdated. They are read again once.
+func distrustChecks(c *change) {
+	const why = "errand could not read the checks from GitHub"
+	if !isPRState(state.PROpen)(c) {
+		return
+	}
+	if c.t.PR.ChecksReason != why {
+		enqueueChecks(c, c.e.Now.Add(checksRetry), 0)
+	}
+	c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional = "unknown", why, ""
+}
+
+// followHead forgets the results of the checks of another head. If no webhook comes, the checks of a head that is new here, or of a pull
+// request that is, are read after a while: their webhooks may have come before they were known, or perhaps none will come.
+func followHead(c *change) {
+	old := c.before
+	if old == nil || c.t.PR == nil || c.t.Ended() {
+		return
+	}
+	moved := old.Branch.Head != c.t.Branch.Head
+	if moved {
+		c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional, c.t.PR.DCO = "", "", "", false
+		forgetReruns(c)
+	}
+	if c.t.PR.State == state.PROpen && (moved || old.PR == nil || old.PR.State != state.PROpen || old.Gen != c.t.Gen) {
+		if c.t.PR.Checks != "" { // nobody listened meanwhile
+			readChecks(c)
+			return
+		}
+		c.scheduleDue(state.DueChecks, c.t.Branch.Head, c.e.Now.Add(checksLater))
+	}
+}
+
+// areChecksUnread reports whether a head has been known for a while, but nothing about its checks.
+func areChecksUnread(c *change) bool {
+	return isDue(state.DueChecks)(c) && isPRState(state.PROpen)(c) && of[event.Due](c).Head == c.t.Branch.Head && c.t.PR.Checks == ""
+}
+
+// checksFailed is the state of checks that are repaired.
+const checksFailed = "failure"
+
+// maxRepairs is the maximum number of agent runs in a row that repair failing checks, even if the repository's limit is higher.
+const maxRepairs = 3
+
+// repairs returns what was done about failing checks. It may be changed.
+func repairs(c *change) *state.CIRepair {
+	if c.t.PR.Repair == nil {
+		c.t.PR.Repair = &state.CIRepair{}
+	}
+	return c.t.PR.Repair
+}
+
+// wantsExamination reports whether the checks that were read failed and have to be repaired, or handed over, now. While a round is under
+// way, its end decides.
+func wantsExamination(c *change) bool {
+	return of[event.ChecksRead](c).Settled && mayRepair(c) && c.t.Phase == state.PhasePROpen
+}
+
+// mayRepair reports whether errand still has to do with failing checks.
+func mayRepair(c *change) bool {
+	return isPRState(state.PROpen)(c) && c.t.Settings.Limits.Checks > 0 && (c.t.PR.Repair == nil || !c.t.PR.Repair.HandedOver)
+}
+
+func isExamined(c *change) bool {
+	return mayRepair(c) && of[event.ChecksExamined](c).Head == c.t.Branch.Head
+}
+
+// applyExamination waits for the checks that run again, begins a round that repairs the other ones, or asks people to take over.
+func applyExamination(c *change) {
+	e := of[event.ChecksExamined](c)
+	if len(e.Reran) > 0 {
+		r := repairs(c)
+		r.Reran = append(r.Reran, e.Reran...)
+	}
+	if !e.Again.IsZero() {
+		c.note = "errand waits for checks that run again"
+		enqueueChecks(c, e.Again, 0)
+		return
+	}
+	if len(e.Failures) > 0 && mayLaunchRepair(c) {
+		beginRepair(c)
+		return
+	}
+	if len(e.Notes) > 0 {
+		handOver(c, e.Notes, "")
+	}
+}
+
+// mayLaunchRepair reports whether an agent may try to repair the checks of this head.
+func mayLaunchRepair(c *change) bool {
+	r := repairs(c)
+	return r.Tried != c.t.Branch.Head && r.Runs < min(maxRepairs, c.t.Settings.Limits.Checks) && !reachedRunLimit(c)
+}
+
+// beginRepair begins a round that repairs failing checks, and does what else people have asked for meanwhile.
+func beginRepair(c *change) {
+	for _, f := range of[event.ChecksExamined](c).Failures {
+		c.feedback(f)
+	}
+	beginRound(c)
+	r := repairs(c)
+	r.Runs++
+	r.Tried = c.t.Branch.Head
+	c.note = fmt.Sprintf("review round %d repairs failing checks, run %d in a row", c.t.Round, r.Runs)
+}
+
+// handOver asks people to look at failing checks, once until one of them does something.
+func handOver(c *change, notes []state.CheckNote, reason string) {
+	if !isPRState(state.PROpen)(c) {
+		return
+	}
+	repairs(c).HandedOver = true
+	c.note = "people are asked to look at failing checks"
+	c.enqueuePost(fmt.Sprintf("checks-%d", c.t.Version+1), state.Post{Kind: state.PostChecks, OnPR: true, Checks: notes, Text: reason, By: c.personToNotify()})
+}
+
+// repairAnew begins a new row of repairs if a person did something: pushed, reviewed, or gave a command.
+func repairAnew(c *change) {
+	if c.t.PR == nil || c.t.PR.Repair == nil {
+		return
+	}
+	if c.e.Kind() == event.KindChecksExamined && !slices.ContainsFunc(c.pendingFeedback(), isByPerson) {
+		return
+	}
+	r := c.t.PR.Repair
+	r.Runs, r.Tried, r.HandedOver = 0, "", false
+}
+
+func isByPerson(f state.Feedback) bool { return f.By.ID != 0 && !f.By.Bot }
+
+// storeFlaky stores that checks succeeded when they were run again.
+func storeFlaky(c *change, names []string) {
+	for _, name := range names {
+		if r := repairs(c); !slices.Contains(r.Flaky, name) {
+			r.Flaky = append(r.Flaky, name)
+		}
+	}
+}
+
+func hasNewFlaky(c *change) bool {
+	return slices.ContainsFunc(of[event.ChecksRead](c).Flaky, func(name string) bool {
+		return c.t.PR.Repair == nil || !slices.Contains(c.t.PR.Repair.Flaky, name)
+	})
+}
+
+// forgetReruns forgets what ran again on another head.
+func forgetReruns(c *change) {
+	if r := c.t.PR.Repair; r != nil {
+		r.Reran, r.Flaky = nil, nil
+	}
+}
