@@ -54,8 +54,12 @@ func (u refs) mayMerge(p *Pull, in Merge) error {
 		return refuse("Pull Request is still a draft")
 	case in.SHA != "" && in.SHA != p.HeadSHA:
 		return &Error{Status: http.StatusConflict, Message: "Head branch was modified. Review and try the merge again."}
-	case in.Method == "rebase":
+	case in.Method == "rebase": // not simulated
 		return refuse("Rebase merges are not allowed on this repository.")
+	case in.Method == "squash" && !p.issue.repo.allows("squash"):
+		return refuse("Squash merges are not allowed on this repository.")
+	case (in.Method == "" || in.Method == "merge") && !p.issue.repo.allows("merge"):
+		return refuse("Merge commits are not allowed on this repository.")
 	case in.Method != "" && in.Method != "merge" && in.Method != "squash":
 		return errInvalid("PullRequest", "merge_method", "invalid")
 	}

@@ -172,6 +172,27 @@ type pullInput struct {
 	}
 }
 
+// UpdatePullRequestBranch adds the newest commits of the base to a pull request.
+func (*rootR) UpdatePullRequestBranch(ctx context.Context, a struct {
+	Input struct {
+		ClientMutationId *string //nolint:revive // named by the schema
+		PullRequestId    graphql.ID
+		ExpectedHeadOid  *word
+		UpdateMethod     *string
+	}
+}) (*result, error) {
+	x := from(ctx)
+	p, err := target[*Pull](x, a.Input.PullRequestId)
+	if err != nil {
+		return nil, err
+	}
+	in := BranchUpdate{Rebase: a.Input.UpdateMethod != nil && *a.Input.UpdateMethod == "REBASE"}
+	if a.Input.ExpectedHeadOid != nil {
+		in.Head = string(*a.Input.ExpectedHeadOid)
+	}
+	return &result{x: x, id: a.Input.ClientMutationId, pull: p}, x.refs().updateBranch(p, in)
+}
+
 func setDraft(ctx context.Context, a pullInput, draft bool) (*result, error) {
 	x := from(ctx)
 	p, err := target[*Pull](x, a.Input.PullRequestId)

@@ -32,6 +32,15 @@ func (r *repositoryR) NameWithOwner() string { return r.r.FullName() }
 // IsPrivate reports whether the repository is private.
 func (r *repositoryR) IsPrivate() bool { return r.r.Private }
 
+// MergeCommitAllowed reports whether pull requests can be merged by a merge commit.
+func (r *repositoryR) MergeCommitAllowed() bool { return r.r.allows("merge") }
+
+// SquashMergeAllowed reports whether pull requests can be merged as one commit.
+func (r *repositoryR) SquashMergeAllowed() bool { return r.r.allows("squash") }
+
+// RebaseMergeAllowed reports whether the commits of pull requests can be rebased onto the base.
+func (r *repositoryR) RebaseMergeAllowed() bool { return r.r.allows("rebase") }
+
 // URL is the page.
 func (r *repositoryR) URL() word { return word(r.x.s.json.html("/%s", r.r.FullName())) }
 

@@ -108,6 +108,9 @@ func (ps pulls) mergeability(p *Pull) (mergeable any, state string) {
 	if ps.s.unmet(p) != "" {
 		return true, "blocked"
 	}
+	if r.isOutdated(p) {
+		return true, "behind"
+	}
 	switch state, _ := r.CombinedStatus(p.HeadSHA); state {
 	case "failure", "pending":
 		return true, "unstable"

@@ -25,9 +25,14 @@ type Repo struct {
 	Statuses      []*Status
 	// RequiredChecks are the checks that branches require. The map and its lists are never changed, only replaced.
 	RequiredChecks map[string][]RequiredCheck
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
-	PushedAt       time.Time
+	// UpToDate are the branches into which only pull requests can be merged that have their newest commits. The map is never changed, only
+	// replaced.
+	UpToDate map[string]bool
+	// MergeMethods are the ways to merge pull requests that are allowed: merge, squash and rebase; nil allows all.
+	MergeMethods []string
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+	PushedAt     time.Time
 
 	wasEmpty   bool // it was created without a commit
 	lastNumber int

@@ -99,6 +99,11 @@ func (p Person) Merge(repo string, number int, in Merge) error {
 	return p.onPull(repo, number, func(x *session, pr *Pull) error { return x.refs().merge(pr, in) })
 }
 
+// UpdateBranch adds the newest commits of the base to a pull request, like the button Update branch.
+func (p Person) UpdateBranch(repo string, number int, in BranchUpdate) error {
+	return p.onPull(repo, number, func(x *session, pr *Pull) error { return x.refs().updateBranch(pr, in) })
+}
+
 // Commit describes a commit to be pushed to a branch.
 type Commit struct {
 	Branch  string

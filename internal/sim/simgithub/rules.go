@@ -31,6 +31,45 @@ func (s *Sim) RequireChecks(repo, branch string, list ...RequiredCheck) error {
 	return nil
 }
 
+// RequireUpToDate sets whether only pull requests can be merged into a branch that have its newest commits. The branch need not exist.
+func (s *Sim) RequireUpToDate(repo, branch string, require bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(repo)]
+	if !ok {
+		return errNotFound()
+	}
+	strict := maps.Clone(r.UpToDate)
+	if strict == nil {
+		strict = map[string]bool{}
+	}
+	strict[branch] = require
+	r.UpToDate = strict
+	return nil
+}
+
+// AllowMerges replaces the ways in which pull requests of a repository can be merged: merge, squash and rebase.
+func (s *Sim) AllowMerges(repo string, methods ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.repos[repoKey(repo)]
+	if !ok {
+		return errNotFound()
+	}
+	r.MergeMethods = slices.Clone(methods)
+	return nil
+}
+
+// allows reports whether pull requests can be merged in a way.
+func (r *Repo) allows(method string) bool {
+	return r.MergeMethods == nil || slices.Contains(r.MergeMethods, method)
+}
+
+// isOutdated reports whether a pull request must have the newest commits of its base, but does not.
+func (r *Repo) isOutdated(p *Pull) bool {
+	return r.UpToDate[p.Base] && !r.Git.IsAncestor(r.Git.Branch(p.Base), p.HeadSHA)
+}
+
 // requires reports whether a branch requires a check of an App, which is 0 for a status.
 func (r *Repo) requires(branch, context string, app int64) bool {
 	return slices.ContainsFunc(r.RequiredChecks[branch], func(q RequiredCheck) bool {
@@ -40,7 +79,7 @@ func (r *Repo) requires(branch, context string, app int64) bool {
 
 // isProtected reports whether a branch has rules, of a ruleset or of its protection.
 func (r *Repo) isProtected(branch string) bool {
-	return len(r.RequiredChecks[branch]) > 0
+	return len(r.RequiredChecks[branch]) > 0 || r.UpToDate[branch]
 }
 
 // protection is what everybody may see of a branch's protection.
@@ -144,18 +183,24 @@ func listBranchRules(c *call) (any, error) {
 		checks = append(checks, o)
 	}
 	var rules []obj
-	if len(checks) > 0 {
+	strict := r.UpToDate[c.vars["branch"]]
+	if len(checks) > 0 || strict {
 		rules = append(rules, obj{
 			"type": "required_status_checks", "ruleset_source_type": "Repository", "ruleset_source": r.FullName(), "ruleset_id": 1,
-			"parameters": obj{"required_status_checks": checks, "strict_required_status_checks_policy": false, "do_not_enforce_on_create": false},
+			"parameters": obj{"required_status_checks": append([]any{}, checks...), "strict_required_status_checks_policy": strict, "do_not_enforce_on_create": false},
 		})
 	}
 	return each(page(c, rules), func(o obj) obj { return o }), nil
 }
 
-// mayMergeChecks returns GitHub's refusal to merge a pull request without its required checks, or nil.
+// mayMergeChecks returns GitHub's refusal to merge a pull request without its required checks, or without the newest commits of its base if
+// these are required; nil if there is none.
 func (u refs) mayMergeChecks(p *Pull) error {
-	if why := u.x.s.unmet(p); why != "" {
+	why := u.x.s.unmet(p)
+	if why == "" && p.issue.repo.isOutdated(p) {
+		why = "Head branch is out of date. Update it with the base branch and try the merge again."
+	}
+	if why != "" {
 		return &Error{Status: http.StatusMethodNotAllowed, Message: why}
 	}
 	return nil

@@ -123,7 +123,7 @@ type PullView struct {
 	Files     []git.FileChange
 	Commits   []CommitView
 	Mergeable bool
-	State     string // clean, dirty, blocked, unstable, draft or unknown, as mergeable_state
+	State     string // clean, dirty, blocked, behind, unstable, draft or unknown, as mergeable_state
 	Checks    []CheckRun
 	Statuses  []Status
 	Closes    []int // issues of the same repository that merging will close

@@ -22,13 +22,18 @@ func (r *Repository) MergeTree(ours, theirs string) (string, error) {
 	case code == 1:
 		return "", ErrConflict
 	default: // a git older than 2.38 does not know --write-tree
-		return r.mergeByIndex(ours, theirs)
+		return r.mergeByIndex(r.MergeBase(ours, theirs), ours, theirs)
 	}
 }
 
-// mergeByIndex does the same with commands that every version of git has, in a temporary work tree.
-func (r *Repository) mergeByIndex(ours, theirs string) (string, error) {
-	base := r.MergeBase(ours, theirs)
+// CherryPickTree applies the changes of a commit, which has a parent, to another commit and returns the resulting tree. It moves no branch.
+// The error is ErrConflict if they cannot be applied automatically.
+func (r *Repository) CherryPickTree(onto, commit string) (string, error) {
+	return r.mergeByIndex(r.Resolve(commit+"^"), onto, commit)
+}
+
+// mergeByIndex merges two commits that have a common base with commands that every version of git has, in a temporary work tree.
+func (r *Repository) mergeByIndex(base, ours, theirs string) (string, error) {
 	if base == "" {
 		return "", ErrConflict
 	}
