@@ -40,6 +40,9 @@ func conditions() map[string]func(o seen, want string) (string, bool) {
 		"branch":   task(func(t *state.Task) string { return t.Branch.Name }),
 		"saved":    task(func(t *state.Task) string { return strconv.Itoa(len(t.Saved)) }),
 		"ready":    task(func(t *state.Task) string { return strconv.FormatBool(t.PR != nil && t.PR.Ready) }),
+		"updated": task(func(t *state.Task) string {
+			return strconv.FormatBool(t.Branch.Updated != "" && t.Branch.Updated == t.Branch.Head)
+		}),
 		"draft":    task(func(t *state.Task) string { return strconv.FormatBool(t.PR != nil && t.PR.Draft) }),
 		"checks":   task(func(t *state.Task) string { return prChecks(t) }),
 		"vm":       task(vmState),

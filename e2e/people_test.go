@@ -47,10 +47,13 @@ func acts() map[string]act {
 		"permission":     func(p *performer, a []string) error { return p.SetPermission(p.s.full, a[0], simgithub.Role(a[1])) },
 		"profile":        func(p *performer, a []string) error { return p.SetName(p.text(a, 0)) },
 		"review":         review, "approve-pr": func(p *performer, a []string) error { return review(p, []string{"pr", "APPROVE"}) },
-		"reply":         reply,
-		"resolve":       resolve,
-		"merge":         func(p *performer, a []string) error { return p.Merge(p.s.full, p.number(a, 0), simgithub.Merge{}) },
-		"push":          push,
+		"reply":   reply,
+		"resolve": resolve,
+		"merge":   func(p *performer, a []string) error { return p.Merge(p.s.full, p.number(a, 0), simgithub.Merge{}) },
+		"push":    push,
+		"update-branch": func(p *performer, a []string) error {
+			return p.UpdateBranch(p.s.full, p.number(a, 0), simgithub.BranchUpdate{})
+		},
 		"delete-branch": func(p *performer, a []string) error { return p.DeleteBranch(p.s.full, p.s.branch(a[0])) },
 		"open-pull":     openPull, "blocked-by": blockedBy,
 		"sub-issue": func(p *performer, a []string) error {

@@ -72,7 +72,7 @@ func (m *Mapper) review(ctx context.Context, payload []byte) ([]event.Event, str
 		Body:   v.GetBody(),
 		At:     at(v.SubmittedAt),
 		Head:   v.GetCommitID(),
-		Remark: m.parse(v.GetBody(), true).Remark,
+		Remark: m.parse(v.GetBody(), true).Remark, Machine: m.isAssignee(v.GetUser()),
 	}}
 	return []event.Event{ev}, "", nil
 }

@@ -131,7 +131,7 @@ func TestPushes(t *testing.T) {
 	check(t, err)
 	w.wants("pushed #1 by ada head "+sha, "pull_request: the push arrives as a push event")
 	check(t, errOf(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Docs", Files: map[string]string{"c.txt": "c\n"}})))
-	w.wants("push: no task on this branch")
+	w.wants("push: no task on this branch, or errand's own push")
 	check(t, errOf(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Settings", Files: map[string]string{".errand.yml": "plan: none\n"}})))
 	w.wants("poked #7", "poked #8")
 	check(t, errOf(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "No settings", Delete: []string{".errand.yml"}})))
@@ -263,4 +263,34 @@ func TestTimesAreUTC(t *testing.T) {
 			t.Errorf("%s: got time %v, want UTC", h.event, at)
 		}
 	}
+}
+
+// Pushes to the base of a pull request are hints, whoever made them. A push to the branch is a person's if a person presses Update branch,
+// and errand's own if GitHub updated the branch for errand.
+func TestPushesToTheBase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.issue("Always.")
+	p := w.pull()
+	own := w.tasks.list[0]
+	own.Branch.Base = "main"
+	w.tasks.list = append(w.tasks.list,
+		&state.Task{Key: w.key(7), TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/7", Base: "main"}}},
+		&state.Task{Key: w.key(8), TaskPhase: state.TaskPhase{Phase: state.PhasePlanning}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/8", Base: "main"}}},
+		&state.Task{Key: w.key(9), TaskPhase: state.TaskPhase{Phase: state.PhaseImplementing}, TaskChanges: state.TaskChanges{Branch: state.Branch{Name: "errand/9", Base: "release"}}})
+	bot := w.As(w.App().BotLogin)
+	check(t, w.ada.SetPermission(full, bot.Login(), simgithub.RoleWrite)) // stands for the App's permission
+	w.deliveredHooks()
+	for _, by := range []simgithub.Person{w.As("bob"), bot} {
+		check(t, errOf(by.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Docs", Files: map[string]string{by.Login(): "c\n"}})))
+		w.wants("base_moved #1", "base_moved #7")
+	}
+	check(t, bot.UpdateBranch(full, p.Number, simgithub.BranchUpdate{}))
+	w.wants("push: no task on this branch, or errand's own push", "pull_request: the push arrives as a push event")
+	check(t, errOf(w.ada.PushCommit(full, simgithub.Commit{Branch: "main", Message: "Docs", Files: map[string]string{"d.txt": "d\n"}})))
+	w.wants("base_moved #1", "base_moved #7")
+	check(t, w.As("bob").UpdateBranch(full, p.Number, simgithub.BranchUpdate{Rebase: true}))
+	i, err := w.ada.Issue(full, p.Number)
+	check(t, err)
+	w.wants("pushed #1 by bob head "+i.Pull.HeadSHA, "pull_request: the push arrives as a push event")
 }

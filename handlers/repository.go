@@ -12,16 +12,16 @@ import (
 
 func lower(s string) string { return strings.ToLower(s) }
 
-// push maps pushes by people to errand's branches. A push to the default branch that may change `.errand.yml` pokes
-// tasks that wait for it.
+// push maps pushes by people to errand's branches, and pushes to their bases. One to the default branch that may change `.errand.yml`
+// pokes tasks that wait for it.
 func (m *Mapper) push(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.PushEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
 	branch, ok := strings.CutPrefix(e.GetRef(), "refs/heads/")
-	if !ok || m.isOwn(e.Sender) {
-		return nil, "not a branch, or errand's own push", nil
+	if !ok || e.GetDeleted() {
+		return nil, "not a branch, or its deletion", nil
 	}
 	open, err := m.openTasks(ctx, func(g state.TaskOverview) bool { return g.Key.Repo == e.Repo.GetID() })
 	if err != nil {
@@ -30,13 +30,16 @@ func (m *Mapper) push(ctx context.Context, payload []byte) ([]event.Event, strin
 	var events []event.Event
 	for _, g := range open {
 		switch {
-		case g.Branch == branch && g.Head != "" && !e.GetDeleted():
+		case g.Branch == branch && g.Head != "" && !m.isOwn(e.Sender):
 			events = append(events, event.Event{Task: g.Key, By: person(e.Sender), Payload: event.Pushed{Head: e.GetAfter()}})
-		case branch == e.Repo.GetDefaultBranch() && (g.Waiting == state.WaitConfig || g.Waiting == state.WaitDisabled) && touchesConfig(e):
+		case g.Base == branch && (g.HasPR || g.Phase == state.PhaseImplementing):
+			events = append(events, event.Event{Task: g.Key, Payload: event.BaseMoved{}})
+		}
+		if branch == e.Repo.GetDefaultBranch() && (g.Waiting == state.WaitConfig || g.Waiting == state.WaitDisabled) && touchesConfig(e) {
 			events = append(events, event.Event{Task: g.Key, Payload: event.ConditionChanged{}})
 		}
 	}
-	return events, "no task on this branch", nil
+	return events, "no task on this branch, or errand's own push", nil
 }
 
 // touchesConfig reports whether a push may have changed `.errand.yml`. GitHub lists the files of the newest commits

@@ -71,4 +71,6 @@ type Review struct {
 	Head  string      `json:"head"`
 	// Remark is the kind of a body that requests nothing from the agent; empty for a message to it.
 	Remark Remark `json:"remark,omitempty"`
+	// Machine is set if the account to which people assign issues for errand wrote it. Its approval is nobody's.
+	Machine bool `json:"machine,omitempty"`
 }

@@ -33,6 +33,7 @@ const (
 	JobUntick   JobKind = "untick"   // clear a tick that does not count
 	JobChecks   JobKind = "checks"   // read the checks of the pull request's head
 	JobExamine  JobKind = "examine"  // find out what failed in them, and run them again
+	JobUpdate   JobKind = "update"   // compare the branch with its base; have GitHub update it
 	JobRelease  JobKind = "release"  // delete the VM
 	JobSuspend  JobKind = "sleep"    // save the VM's work
 	JobForget   JobKind = "forget"   // delete saved work
@@ -154,6 +155,7 @@ const (
 	PostChecks     PostKind = "checks" // failing checks that people have to look at: Checks, on the pull request
 	PostEnded      PostKind = "ended"  // done or canceled: the last comment
 	PostVM         PostKind = "vm"     // the fate of saved work: Reason, Text
+	PostBase       PostKind = "base"   // the newest commits of the base and the pull request: Reason, Text, Items
 )
 
 // Post is a comment to be posted. It is rendered when it is sent, from the task's state at that time.

@@ -31,7 +31,7 @@ type JobArgs struct {
 
 	Onto string `json:"onto,omitempty"` // rebase: a commit on the branch
 
-	Reads int `json:"reads,string,omitempty"` // checks: event.ChecksRead.Reads of the read before, plus one
+	Reads int `json:"reads,string,omitempty"` // checks, update: the Reads of the read before, plus one
 
 	Reaction     Reaction `json:"content,omitempty"`             // react
 	Replaces     Reaction `json:"replaces,omitempty"`            // react: errand's reaction that this one replaces

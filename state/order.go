@@ -16,6 +16,8 @@ const (
 	VerbCreatePR Verb = "create pr"
 	VerbIssue    Verb = "create issue"
 	VerbRestart  Verb = "restart"
+	VerbUpdate   Verb = "update"
+	VerbRebase   Verb = "rebase"
 	VerbHelp     Verb = "help"
 	VerbPlan     Verb = "plan"    // trigger words of a mention: plan, start, go
 	VerbMessage  Verb = "message" // anything else: a message to the agent

@@ -9,6 +9,7 @@ type TaskOverview struct {
 	Installation int64
 	Waiting      WaitKind // empty if it does not wait
 	Branch       string   // empty until there is one
+	Base         string   // the branch into which it will be merged
 	Head         string   // commit of the branch as errand left it; empty until it has published one
 	HasPR        bool
 	HasVM        bool
@@ -24,7 +25,7 @@ type TaskOverview struct {
 
 // Overview returns the task's overview.
 func (t *Task) Overview() TaskOverview {
-	g := TaskOverview{Key: t.Key, Phase: t.Phase, Installation: t.Installation, Branch: t.Branch.Name, Head: t.Branch.Head,
+	g := TaskOverview{Key: t.Key, Phase: t.Phase, Installation: t.Installation, Branch: t.Branch.Name, Base: t.Branch.Base, Head: t.Branch.Head,
 		HasPR: t.PR != nil, HasVM: t.VM != nil}
 	if t.Waiting != nil {
 		g.Waiting = t.Waiting.Kind

@@ -191,7 +191,7 @@ const (
 	FeedbackChecks    FeedbackKind = "checks"   // failed commands of the repository
 	FeedbackCI        FeedbackKind = "ci"       // a failing check of the pull request
 	FeedbackRefusal   FeedbackKind = "refusal"  // of the push gate
-	FeedbackConflict  FeedbackKind = "conflict" // of a rebase
+	FeedbackConflict  FeedbackKind = "conflict" // of a rebase, or with the base
 )
 
 // Feedback is something that the next run has to answer.
@@ -206,6 +206,7 @@ type Feedback struct {
 	Hunk   string       `json:"hunk,omitempty"`
 	Thread int64        `json:"thread,omitempty"` // top-level review comment to reply to
 	Items  []string     `json:"items,omitempty"`  // paths of a conflict
+	Base   string       `json:"base,omitempty"`   // of a conflict with the base: its commit, which the run may merge
 	OnPR   bool         `json:"on_pr,omitempty"`
 	URL    string       `json:"url,omitempty"` // of a failing check
 	// Mention is set if the comment addresses errand, and Node is its GraphQL id; both only of comments that are gathered.

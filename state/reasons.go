@@ -60,7 +60,24 @@ const (
 	ReplyCommentEdited   = RejectedCommentEdited  // a comment was edited before it was read
 	ReplyEnded           = "ended"                // the task has ended; a message starts nothing
 	ReplyHowToApprove    = "how_to_approve"       // a comment such as "LGTM" approves nothing
+	ReplyUpdateLater     = "update_later"         // the branch is updated after the present work
+	ReplyNoOpenPR        = "no_open_pr"           // there is no open pull request to update
 	ReplyRetryClosed     = "retry_closed"         // a task does not continue or begin again while its issue is closed
+)
+
+// The results of an update of the branch (Post.Reason of PostBase). Post.Items has the name of the base, and the new head or a file.
+const (
+	BaseUpdated           = "updated"            // GitHub merged the base: the new head
+	BaseRebased           = "rebased"            // GitHub rebased the branch: the new head
+	BaseCurrent           = "current"            // it has the newest commits: its head
+	BaseConflict          = "conflict"           // an agent resolves the conflict
+	BaseConflictLeft      = "conflict_left"      // errand tried to resolve conflicts too often without a person's action
+	BaseLeft              = "left"               // errand updated it too often without a person's action
+	BaseRefused           = "refused"            // GitHub refused it: Text has the reason
+	BaseNotRebased        = "not_rebased"        // the same, of a rebase that a person asked for
+	BaseWorkflows         = "workflows"          // the base changed a workflow: the file
+	BaseConflictWorkflows = "conflict_workflows" // the same, with a conflict
+	BaseUnknown           = "uncomputed"         // GitHub does not say whether there is a conflict
 )
 
 // EndIssueClosed is the reason of the end of a task whose issue was closed.

@@ -227,6 +227,10 @@ type Branch struct {
 	// Root is the published commit on which unpublished work on the VM is based. Head is newer if somebody has pushed
 	// since; then the work is rebased first.
 	Root string `json:"root,omitempty"`
+	// Updated is the head that GitHub created for errand from the branch and the newest commits of the base.
+	Updated string `json:"updated,omitempty"`
+	// BaseMoved is set if the base may have commits that were not compared with the branch.
+	BaseMoved bool `json:"base_moved,omitempty"`
 	// VMHead is the published commit to which the VM's checkout was last set, or on which its unpublished work is based.
 	VMHead string `json:"vm_head,omitempty"`
 }
@@ -268,61 +272,6 @@ type SavedWork struct {
 // SetRunSeq gives a number, and the ID with it, to the task's run that is about to be started.
 func (t *Task) SetRunSeq(seq int) {
 	t.RunSeq, t.Run.Seq, t.Run.ID = seq, seq, fmt.Sprintf("%d-%d-%d", t.Key.Repo, t.Key.Issue, seq)
-}
-
-// PRState is the state of a pull request.
-type PRState string
-
-// The states of a pull request.
-const (
-	PROpen   PRState = "open"
-	PRMerged PRState = "merged"
-	PRClosed PRState = "closed" // without a merge
-)
-
-// PR is the task's pull request.
-type PR struct {
-	Number int     `json:"number"`
-	Node   string  `json:"node"`
-	URL    string  `json:"url"`
-	Title  string  `json:"title"`
-	Draft  bool    `json:"draft,omitempty"`
-	State  PRState `json:"state"`
-	// Checks is pending, success, failure or unknown; empty if nothing is reported for the head. Success means that it is green:
-	// package green decides it.
-	Checks string `json:"checks,omitempty"`
-	// ChecksReason says why, as a clause for people, and ChecksOptional lists the checks that fail but are not required. Both contain
-	// names that other people chose.
-	ChecksReason   string `json:"checks_reason,omitempty"`
-	ChecksOptional string `json:"checks_optional,omitempty"`
-
-	Ready bool `json:"ready,omitempty"` // approved, ready to merge
-	DCO   bool `json:"dco,omitempty"`   // a check of its commits for sign-offs failed
-	// ReadyBy is the login of the person who approved it without text.
-	ReadyBy string `json:"ready_by,omitempty"`
-	// ClosedAt and ReopenedAt are when it was last closed without a merge, and last reopened, by GitHub's clock.
-	ClosedAt   time.Time `json:"closed_at,omitzero"`
-	ReopenedAt time.Time `json:"reopened_at,omitzero"`
-	// KeptUntil is when a task whose pull request is closed is canceled; zero while it is open.
-	KeptUntil time.Time `json:"kept_until,omitzero"`
-	// InRound is set when a review round's work is not published because the pull request was closed, or the task ended. The next
-	// round continues it.
-	InRound bool `json:"in_round,omitempty"`
-	// Unread is set if a review could not be read while the task did something else. It is read when that is done.
-	Unread bool `json:"unread,omitempty"`
-	// Repair is what errand did about failing checks, nil before anything was done.
-	Repair *CIRepair `json:"repair,omitempty"`
-}
-
-// MaxReplaced is the maximum length of Task.Replaced.
-const MaxReplaced = 10
-
-// ReplacedPR is a pull request whose task began anew without it.
-type ReplacedPR struct {
-	Number int    `json:"number,omitempty"` // 0 while it is not known whether it was opened
-	URL    string `json:"url,omitempty"`
-	Branch string `json:"branch,omitempty"`
-	Closed bool   `json:"closed,omitempty"` // it was seen closed or merged
 }
 
 // StatusComment is the status comment, which is edited in place.

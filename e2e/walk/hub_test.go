@@ -148,7 +148,8 @@ type thread struct {
 
 type commit struct {
 	parent   string
-	conflict bool // rebasing onto it fails
+	conflict bool   // rebasing onto it fails
+	merged   string // the commit of the base that it merges
 }
 
 func newHub(w *world) *hub {

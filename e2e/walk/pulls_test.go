@@ -33,8 +33,54 @@ func (a api) Branches(ctx context.Context, _ forge.Repo, prefix string) ([]forge
 	})
 }
 
-func (a api) ChangedSince(ctx context.Context, _ forge.Repo, _, _ string) (forge.Comparison, error) {
-	return read(ctx, a, "compare", func() (forge.Comparison, error) { return forge.Comparison{}, nil })
+func (a api) ChangedSince(ctx context.Context, _ forge.Repo, base, head string) (forge.Comparison, error) {
+	return read(ctx, a, "compare", func() (out forge.Comparison, err error) {
+		if head == mainBranch && !a.hasBase(base) {
+			out.AheadBy = 1
+		}
+		return out, nil
+	})
+}
+
+// hasBase reports whether a commit has the newest commit of the base among its ancestors.
+func (h *hub) hasBase(head string) bool {
+	for ; head != "" && h.commits[head] != nil; head = h.commits[head].parent {
+		if newest := h.branches[mainBranch]; head == newest || h.commits[head].merged == newest {
+			return true
+		}
+	}
+	return false
+}
+
+// Merging says that a pull request can be merged: conflicts are not played.
+func (a api) Merging(ctx context.Context, _ forge.Repo, number int) (forge.Merging, error) {
+	return read(ctx, a, "read merging", func() (forge.Merging, error) {
+		i := a.issues[number]
+		if i == nil || i.pull == nil {
+			return forge.Merging{}, notFound("read merging")
+		}
+		mergeable, head := true, a.branches[i.pull.head]
+		return forge.Merging{Node: i.node, Open: i.pull.open, Head: head, Base: i.pull.base, Mergeable: &mergeable, IsBehind: !a.hasBase(head)}, nil
+	})
+}
+
+// UpdatePRBranch merges the base into a branch that is at the given head.
+func (a api) UpdatePRBranch(ctx context.Context, _ forge.Repo, node, head string, _ bool) (string, error) {
+	return write(ctx, a, "update branch", func() (string, error) {
+		for _, i := range a.issues {
+			if i.node != node {
+				continue
+			}
+			if !i.pull.open || a.branches[i.pull.head] != head || a.hasBase(head) {
+				return "", &forge.Error{Op: "update branch", Reason: "GitHub refused it.", Class: forge.ClassPermanent, Err: fmt.Errorf("another head")}
+			}
+			after := a.newCommit(head)
+			a.commits[after].merged, a.branches[i.pull.head] = a.branches[mainBranch], after
+			a.w.note("GitHub merges %s into %s: %.6s", mainBranch, i.pull.head, after[30:])
+			return after, nil
+		}
+		return "", notFound("update branch")
+	})
 }
 
 func (a api) Tree(ctx context.Context, _ forge.Repo, _ string) (map[string]forge.TreeEntry, error) {

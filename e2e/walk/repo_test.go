@@ -96,7 +96,7 @@ func pullComment(w *world) bool {
 	if i == nil {
 		return false
 	}
-	w.say(w.somebody(), i, []string{"@errand SAY rename it", "SAY nice", "@errand status", "@errand stop"}[w.roll("pull comment", 4)])
+	w.say(w.somebody(), i, []string{"@errand SAY rename it", "SAY nice", "@errand status", "@errand stop", "@errand update"}[w.roll("pull comment", 5)])
 	return true
 }
 

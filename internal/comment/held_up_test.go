@@ -32,7 +32,7 @@ var work = func() *regexp.Regexp {
 	}
 	for _, kind := range []state.JobKind{
 		state.StepRun, state.JobStart, state.JobLaunch, state.JobCollect, state.JobShow, state.JobCommit, state.JobMove, state.JobRebase,
-		state.JobOpenPR, state.JobReopen, state.JobAnswer, state.JobGather,
+		state.JobOpenPR, state.JobReopen, state.JobAnswer, state.JobGather, state.JobUpdate,
 	} {
 		list = append(list, regexp.QuoteMeta(words.Step(kind)))
 	}

@@ -96,6 +96,8 @@ func (p post) text() string {
 		return p.ended()
 	case state.PostVM:
 		return p.vm()
+	case state.PostBase:
+		return p.base()
 	}
 	return p.embed()
 }

@@ -75,6 +75,8 @@ func everything() map[string]said {
 		"reply/issue_created":   {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: writer, Items: []string{"1"}}},
 		"reply/no_proposal":     {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyNoProposal, By: writer}},
 		"reply/issue_failed":    {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, By: writer, Items: []string{"2"}, Text: "GitHub did not answer."}},
+		"reply/update_later":    {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyUpdateLater, By: writer}},
+		"reply/no_open_pr":      {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyNoOpenPR, By: writer}},
 		"reply/ended":           {with(merged), state.Post{Kind: state.PostReply, Reason: state.ReplyEnded, By: writer}},
 		"reply/subscription":    {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyStatus, By: writer}},
 		"reply/raised_tokens":   {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyBudgetRaised, By: writer}},
@@ -147,6 +149,10 @@ func everything() map[string]said {
 	}
 	for _, reason := range []string{state.VMNotRestored, state.VMNotSaved, state.VMExpired} {
 		all["vm/"+reason] = said{with(failed), state.Post{Kind: state.PostVM, Reason: reason, Text: "the archive of the work is damaged", By: writer}}
+	}
+	for _, reason := range reasons("Base") {
+		all["base/"+reason] = said{with(func(t *state.Task) { prOpen(t); t.Round = 2 }), state.Post{Kind: state.PostBase, OnPR: true, Reason: reason, By: writer,
+			Text: "GitHub refused it: `x` </details> @octocat.", Items: []string{"release/`2`", baseItem(reason)}}}
 	}
 	for _, reason := range reasons("Waiting") {
 		p := state.Post{Kind: state.PostWaiting, Reason: reason, By: outsider}
@@ -304,4 +310,12 @@ func TestRenderIsWithinTheLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// baseItem returns the second item of a comment about the base.
+func baseItem(reason string) string {
+	if strings.Contains(reason, "workflows") {
+		return ".github/workflows/ci.yml"
+	}
+	return "0123456789abcdef0123456789abcdef01234567"
 }

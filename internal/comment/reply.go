@@ -20,6 +20,8 @@ func (p post) reply() string {
 		return p.unknown()
 	case state.ReplyStatus:
 		return p.status()
+	case state.ReplyUpdateLater, state.ReplyNoOpenPR:
+		return p.noUpdate()
 	}
 	if s := p.replyWords(); s != "" {
 		return s

@@ -209,6 +209,7 @@ func facts(t *state.Task, v View) []string {
 			add("Sign-off", "the DCO check fails. "+dcoRemedy(t, v))
 		}
 	}
+	add("Base", updatedText(t))
 	if runs(t) > 0 {
 		s := effort(t)
 		if showsMoney(t) {

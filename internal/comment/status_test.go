@@ -41,6 +41,8 @@ func statuses() map[string]*state.Task {
 		"pr_closed":         with(prClosed),
 		"reopening":         with(func(t *state.Task) { prClosed(t); t.Step = state.JobReopen }),
 		"ready":             with(func(t *state.Task) { prOpen(t); t.PR.Ready, t.PR.Checks = true, "success" }),
+		"base_updated":      with(func(t *state.Task) { prOpen(t); t.Branch.Updated = t.Branch.Head }),
+		"base_conflict":     with(func(t *state.Task) { prOpen(t); t.PR.Conflict = true }),
 		"checks_missing":    with(checksMissing),
 		"checks_optional":   with(checksOptional),
 		"handed_over":       with(func(t *state.Task) { repaired(3)(t); t.PR.Checks = "failure" }),

@@ -46,7 +46,8 @@ type RepoFile struct {
 	// Comments decides what errand's comments show.
 	Comments Comments `yaml:"comments"`
 	// MergeCommits lets the agent merge the newest commit of the base branch into its own branch. Changes that a merge
-	// drops or makes on either side are checked and shown like any other change.
+	// drops or makes on either side are checked and shown like any other change. A round that resolves a conflict with the base
+	// may always do it.
 	MergeCommits bool `yaml:"merge_commits"`
 	// Setup lists commands that prepare a fresh checkout.
 	Setup []RepoCommand `yaml:"setup"`

@@ -25,7 +25,7 @@ func TestPatience(t *testing.T) {
 		state.JobStop: true, state.JobRelease: true, state.JobForget: true,
 		state.JobReact: false, state.JobStart: false, state.JobLaunch: false, state.JobCollect: false, state.JobShow: false, state.JobCommit: false,
 		state.JobMove: false, state.JobRebase: false, state.JobOpenPR: false, state.JobAnswer: false, state.JobIssue: false, state.JobGather: false,
-		state.JobMinimize: false, state.JobChecks: false, state.JobSuspend: false,
+		state.JobMinimize: false, state.JobChecks: false, state.JobUpdate: false, state.JobSuspend: false,
 	}
 	got := map[state.JobKind]bool{}
 	for k := range want {

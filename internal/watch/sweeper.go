@@ -270,6 +270,9 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 			events = append(events, event.Event{Payload: event.Pushed{Head: pr.Head}})
 		}
 	}
+	if pull != nil && isBaseAhead(t, *pull) {
+		events = append(events, event.Event{Payload: event.BaseMoved{}})
+	}
 	reopened, err := s.reopenedPRs(ctx, t)
 	if err != nil {
 		return err
@@ -294,6 +297,13 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 		return err
 	}
 	return s.reportLostTick(ctx, t)
+}
+
+// isBaseAhead reports whether a task does not know yet that its pull request has a conflict with its base, or lacks nothing but its newest
+// commits. GitHub sends no webhook when that begins, and the one about the push to the base may be lost.
+func isBaseAhead(t *state.Task, pr forge.PR) bool {
+	conflict := pr.Mergeable != nil && !*pr.Mergeable
+	return pr.Open && t.Phase == state.PhasePROpen && (conflict && !t.PR.Conflict || pr.MergeState == "behind" && t.IsMergeReady())
 }
 
 // reopenedPRs reports the replaced pull requests of a task that are open, so that they are closed again.

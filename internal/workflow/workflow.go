@@ -154,6 +154,7 @@ func New(cfg Config) *Steps {
 		state.JobShow:    s.publish.Show,
 		state.JobCommit:  s.publish.Commit,
 		state.JobMove:    s.publish.Move,
+		state.JobUpdate:  s.publish.Update,
 		state.JobOpenPR:  s.publish.OpenPR,
 		state.JobReopen:  s.publish.Reopen,
 		state.JobClosePR: s.publish.ClosePR,

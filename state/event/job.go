@@ -175,6 +175,23 @@ type (
 		Notes    []state.CheckNote `json:"notes,omitempty"`    // all that are left to people if no agent repairs anything
 	}
 
+	// BaseRead compares the pull request's branch with its base, and says what was done.
+	BaseRead struct {
+		Known string `json:"known"`          // the head that the task knew before
+		Head  string `json:"head"`           // of the branch, after an update by GitHub
+		Base  string `json:"base,omitempty"` // the name of the base branch
+		// Newest is the base's newest commit in a conflict, and Workflow a workflow that the base changed and that errand may not push.
+		Newest   string     `json:"newest,omitempty"`
+		Workflow string     `json:"workflow,omitempty"`
+		Result   BaseResult `json:"result"`
+		Refusal  string     `json:"refusal,omitempty"` // GitHub's reason, a sentence
+		Rebased  bool       `json:"rebased,omitempty"` // the branch was rebased, not merged with the base
+		Begun    bool       `json:"begun,omitempty"`   // GitHub has agreed to update the branch, and does it later
+		// Request is the command that was known when the branch was compared.
+		Request state.UpdateRequest `json:"request,omitzero"`
+		Reads   int                 `json:"reads,omitempty"` // how often the result was BaseUnknown before
+	}
+
 	// Released says that a VM is gone.
 	Released struct {
 		VM     string            `json:"vm,omitempty"` // its name; empty for the task's present one
@@ -215,6 +232,20 @@ type (
 		// Launch has the parameters of a run that the job may have started.
 		Launch *state.Launch `json:"launch,omitempty"`
 	}
+)
+
+// BaseResult is how a branch compares with its base.
+type BaseResult string
+
+// The results.
+const (
+	BaseCurrent  BaseResult = "current"  // it has the base's newest commits
+	BaseBehind   BaseResult = "behind"   // it has not, which may stay so
+	BaseUpdated  BaseResult = "updated"  // GitHub added them
+	BaseConflict BaseResult = "conflict" // they cannot be added automatically
+	BaseRefused  BaseResult = "refused"  // GitHub does not add them
+	BaseLimit    BaseResult = "limit"    // they are missing, but errand added some too often
+	BaseUnknown  BaseResult = "unknown"  // GitHub does not know it yet, or is about to update the branch
 )
 
 // Start is what the job start has read.

@@ -21,6 +21,7 @@ const (
 	KindPRClosed         Kind = "pr_closed"
 	KindPRReopened       Kind = "pr_reopened"
 	KindPushed           Kind = "pushed"
+	KindBaseMoved        Kind = "base_moved"
 	KindChecksChanged    Kind = "checks_changed"
 	KindConditionChanged Kind = "poked"
 	KindAccessLost       Kind = "gone"
@@ -61,6 +62,7 @@ const (
 	KindIssueCreated     Kind = "created"
 	KindChecksRead       Kind = "checks_read"
 	KindChecksExamined   Kind = "checks_examined"
+	KindBaseRead         Kind = "base_read"
 	KindReleased         Kind = "released"
 	KindSuspended        Kind = "slept"
 	KindRestored         Kind = "woken"
@@ -85,6 +87,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindPRClosed:         decode[PRClosed],
 	KindPRReopened:       decode[PRReopened],
 	KindPushed:           decode[Pushed],
+	KindBaseMoved:        decode[BaseMoved],
 	KindChecksChanged:    decode[ChecksChanged],
 	KindConditionChanged: decode[ConditionChanged],
 	KindAccessLost:       decode[AccessLost],
@@ -123,6 +126,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindIssueCreated:     decode[IssueCreated],
 	KindChecksRead:       decode[ChecksRead],
 	KindChecksExamined:   decode[ChecksExamined],
+	KindBaseRead:         decode[BaseRead],
 	KindReleased:         decode[Released],
 	KindSuspended:        decode[Suspended],
 	KindRestored:         decode[Restored],
@@ -170,6 +174,9 @@ func (PRReopened) Kind() Kind { return KindPRReopened }
 
 // Kind returns [KindPushed].
 func (Pushed) Kind() Kind { return KindPushed }
+
+// Kind returns [KindBaseMoved].
+func (BaseMoved) Kind() Kind { return KindBaseMoved }
 
 // Kind returns [KindChecksChanged].
 func (ChecksChanged) Kind() Kind { return KindChecksChanged }
@@ -284,6 +291,9 @@ func (ChecksRead) Kind() Kind { return KindChecksRead }
 
 // Kind returns [KindChecksExamined].
 func (ChecksExamined) Kind() Kind { return KindChecksExamined }
+
+// Kind returns [KindBaseRead].
+func (BaseRead) Kind() Kind { return KindBaseRead }
 
 // Kind returns [KindReleased].
 func (Released) Kind() Kind { return KindReleased }

@@ -76,6 +76,9 @@ type (
 		Head string `json:"head,omitempty"` // the commit at the head of the branch
 	}
 
+	// BaseMoved is a hint that the task's branch may lack commits of its base, or conflict with them.
+	BaseMoved struct{}
+
 	// ChecksChanged is a change of the checks of the pull request's head: a hint to read them.
 	ChecksChanged struct{}
 

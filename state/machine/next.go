@@ -1,6 +1,6 @@
 // Package machine decides how a task changes: [Next] takes a task and an event, and returns the changed task and the
 // jobs that follow. It is pure: it reads no clock, no store and no network. [Table] lists every transition;
-// docs/lifecycle.md is generated from it.
+// docs/transitions.md is generated from it.
 //
 // Start with the files table_*.go, which have the rows, and guards.go, which has their conditions. The actions of a row
 // are in the file of their subject, for example approvals.go or publish.go.
@@ -103,6 +103,9 @@ func applyRow(c *change, verb state.Verb) {
 		storeUnknownOutcome(c)
 		if c.t != nil && isAuthorized(c) {
 			c.t.UnattendedLaunches, c.t.Outages = 0, 0
+			if c.t.PR != nil {
+				c.t.PR.Updates = 0
+			}
 		}
 		if c.t != nil && isStepSuccess(c) {
 			c.t.Outages = 0
@@ -136,6 +139,7 @@ func finishChange(c *change) Change {
 	}
 	keepPausedSince(c)
 	followHead(c)
+	followBase(c)
 	if !needsNoUpdate(c) && !c.isStatusFailure() {
 		c.t.Visible++
 	}
@@ -182,10 +186,12 @@ func needsNoUpdate(c *change) bool {
 	switch c.e.Kind() {
 	case event.KindStatusSent, event.KindModelCalled, event.KindVMWanted, event.KindPurged: // the next progress event shows the cost, too
 		return true
-	case event.KindChecksChanged: // the read shows what changed
+	case event.KindChecksChanged, event.KindBaseMoved: // the read shows what changed
 		return true
 	case event.KindChecksRead: // read again without a change
 		return c.before.PR != nil && reflect.DeepEqual(c.before.PR, c.t.PR)
+	case event.KindBaseRead:
+		return c.before.Branch.Head == c.t.Branch.Head && c.before.Phase == c.t.Phase && c.before.PR.Conflict == c.t.PR.Conflict
 	case event.KindDue:
 		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueChecks)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
 	case event.KindProgress, event.KindToolCalled:

@@ -126,14 +126,6 @@ func storeHead(c *change) {
 	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
 }
 
-// storePush stores the new head of errand's branch after a person's push.
-func storePush(c *change) {
-	if head := of[event.Pushed](c).Head; c.t.Work == nil && head != "" {
-		c.t.Branch.Head, c.t.Branch.Tree = head, ""
-		repairAnew(c)
-	}
-}
-
 // rebase moves the VM's commits onto commits that somebody pushed.
 func rebase(c *change, head string) {
 	c.t.Work.Rebases++
@@ -244,7 +236,7 @@ func (c *change) enqueueGather(at time.Time) {
 // feedback unless the review requests changes.
 func gatherReview(c *change) {
 	v := of[event.Reviewed](c).Review
-	if v.State == state.ReviewApproved {
+	if v.State == state.ReviewApproved && !v.Machine {
 		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login
 	}
 	if v.State == state.ReviewChangesRequested {
@@ -275,14 +267,8 @@ func keepFeedback(c *change) {
 // beginRound begins a review round.
 func beginRound(c *change) {
 	keepFeedback(c)
-	if !c.t.PR.InRound { // otherwise it goes on, with the work that is not published yet
-		c.t.Round++
-	}
-	c.t.PR.InRound = false
-	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
 	repairAnew(c)
-	c.enterPhase(state.PhaseAddressingReview, fmt.Sprintf("review round %d", c.t.Round))
-	c.launchRun(state.RunReview)
+	startRound(c, fmt.Sprintf("review round %d", nextRound(c)))
 }
 
 // submitReview enqueues submitting the round's review.

@@ -34,7 +34,7 @@ func (r *Row) fits(c *change) bool {
 	return slices.Contains(r.From, c.t.Phase) && (r.when == nil || r.when(c))
 }
 
-// Table returns the transition table. docs/lifecycle.md is generated from it.
+// Table returns the transition table. docs/lifecycle.md and docs/transitions.md are generated from it.
 func Table() []Row { return slices.Clone(table) }
 
 // Groups of phases that rows share.
@@ -62,4 +62,4 @@ func without(all []state.Phase, but ...state.Phase) []state.Phase {
 }
 
 // table is the complete transition table. It is never changed; rows are tried from the top.
-var table = slices.Concat(peopleRows, commandRows, messageRows, runRows, stepRows, suspendRows, publishRows, talkRows)
+var table = slices.Concat(peopleRows, commandRows, updateRows(state.VerbUpdate), updateRows(state.VerbRebase), messageRows, runRows, stepRows, suspendRows, publishRows, talkRows)

@@ -186,7 +186,7 @@ func (s *Store) UnderWay(ctx context.Context) ([]UnderWay, error) {
 func hasEffect(k state.JobKind) bool {
 	switch k {
 	case state.JobLaunch, state.JobStop, state.JobSuspend, state.JobRelease,
-		state.JobCollect, state.JobRebase, state.JobShow, state.JobCommit, state.JobMove, state.JobOpenPR, state.JobReopen, state.JobClosePR, state.JobAnswer,
+		state.JobCollect, state.JobRebase, state.JobShow, state.JobCommit, state.JobMove, state.JobOpenPR, state.JobReopen, state.JobClosePR, state.JobAnswer, state.JobUpdate,
 		state.JobPost, state.JobIssue:
 		return true
 	}

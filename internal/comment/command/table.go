@@ -84,11 +84,9 @@ func Table() []Entry {
 			Help: "End the task. Published commits and pull requests stay; `retry` continues the task while its work is kept.",
 			read: readNothing, keepsText: true,
 		},
-		{
-			Verb: state.VerbRestart, Words: []string{"restart"}, Usage: "restart", Where: Both, Example: "restart",
-			Help: "Begin again from the issue, with a new plan; the pull request is closed.",
-			read: readNothing, keepsText: true,
-		},
+		restartEntry(),
+		updateEntry(),
+		rebaseEntry(),
 		{
 			Verb: state.VerbBudget, Words: []string{"budget"}, Usage: "budget +DOLLARS, +N tokens, or +Nh", Where: Both, Example: "budget +5",
 			Help: "Raise the task's cap on cost, on tokens, or on VM hours.",
@@ -115,6 +113,33 @@ func Table() []Entry {
 			Help: "Show this list.",
 			read: readNothing,
 		},
+	}
+}
+
+// restartEntry returns the row of the command to begin again.
+func restartEntry() Entry {
+	return Entry{
+		Verb: state.VerbRestart, Words: []string{"restart"}, Usage: "restart", Where: Both, Example: "restart",
+		Help: "Begin again from the issue, with a new plan; the pull request is closed.",
+		read: readNothing, keepsText: true,
+	}
+}
+
+// updateEntry returns the row of the command to bring the pull request up to date.
+func updateEntry() Entry {
+	return Entry{
+		Verb: state.VerbUpdate, Words: []string{"update", "update branch"}, Usage: "update", Where: Both, Example: "update",
+		Help: "Add the newest commits of the base to the pull request. GitHub does it; an agent resolves conflicts.",
+		read: readNothing,
+	}
+}
+
+// rebaseEntry returns the row of the command to do that by a rebase.
+func rebaseEntry() Entry {
+	return Entry{
+		Verb: state.VerbRebase, Words: []string{"rebase"}, Usage: "rebase", Where: Both, Example: "rebase",
+		Help: "Like `update`, but move the pull request's commits onto the base.",
+		read: readNothing,
 	}
 }
 

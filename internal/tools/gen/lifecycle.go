@@ -15,7 +15,7 @@ const lifecycleHead = `# The lifecycle of a task
 <!-- Made by ` + "`make generate`" + ` from the transition table in state/machine. -->
 
 A task is errand's work on one issue. It is always in one of these phases, and only events change it: a webhook, a reaction, the end of
-a run, the result of a job, or an expired time. The first matching row of the table at the end applies; without one nothing changes.
+a run, the result of a job, or an expired time. [transitions.md](transitions.md) lists every transition.
 
 `
 
@@ -40,7 +40,22 @@ func lifecycle(s *source) (string, error) {
 		"result of a lost lease changes nothing. The states of a job:\n\n")
 	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobQueued, after(docs.consts["JobQueued"]))
 	fmt.Fprintf(&b, "- **`%s`** — %s\n", state.JobClaimed, after(docs.consts["JobClaimed"]))
-	b.WriteString("\n## Every transition\n\nAn empty *From* means that there is no task yet; *same* does not change the phase.\n\n")
+	return b.String(), nil
+}
+
+const transitionsHead = `# Every transition of a task
+
+<!-- Made by ` + "`make generate`" + ` from the transition table in state/machine. -->
+
+This is how the [phases of a task](lifecycle.md) change. The first matching row applies to an event; without one nothing changes. An empty
+*From* means that there is no task yet; *same* does not change the phase.
+
+`
+
+// transitions returns docs/transitions.md.
+func transitions(*source) (string, error) {
+	var b strings.Builder
+	b.WriteString(transitionsHead)
 	b.WriteString("| From | Event | If | To | What happens |\n|---|---|---|---|---|\n")
 	for _, r := range machine.Table() {
 		on := "`" + string(r.On) + "`"

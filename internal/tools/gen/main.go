@@ -1,6 +1,6 @@
 // Command gen writes the documents that are generated from code:
 //
-//	docs/lifecycle.md, docs/vm-lifecycle.md  from the transition tables and the doc comments of state and state/vm
+//	docs/lifecycle.md, transitions.md, vm-lifecycle.md  from the transition tables and the doc comments of state and state/vm
 //	docs/commands.md        from the command table of internal/comment/command
 //	docs/configuration.md, docs/configuration-agents.md  from the doc comments, keys and defaults of internal/config
 //	docs/repository-settings.md, config.example.yml  from the same
@@ -41,6 +41,7 @@ type document struct {
 func documents() []document {
 	return []document{
 		{"docs/lifecycle.md", lifecycle},
+		{"docs/transitions.md", transitions},
 		{"docs/vm-lifecycle.md", vmLifecycle},
 		{"docs/commands.md", commands},
 		{"docs/configuration.md", configuration},

@@ -107,6 +107,9 @@ func (s *Steps) movedOn(ctx context.Context, w *step.Attempt, before, now string
 		who = "you or people"
 	}
 	commits := step.Count(cmp.AheadBy, "commit")
+	if b := w.Task.Branch; b.Updated == now {
+		return text + fmt.Sprintf("GitHub merged the base %s into the branch, %s, which changed %s.", b.Base, commits, strings.Join(files, ", "))
+	}
 	return text + fmt.Sprintf("%s pushed %s to %s, which changed %s.", who, commits, where, strings.Join(files, ", "))
 }
 
@@ -117,7 +120,7 @@ func mayBeOwn(w *step.Attempt) bool { return !w.Job.Restored.IsZero() && w.Task.
 // nobody did, or if the agent is asked to resolve a conflict with them.
 func pushedMeanwhile(t *state.Task, l *state.Launch) string {
 	head := t.Branch.Head
-	conflict := func(f state.Feedback) bool { return f.Kind == state.FeedbackConflict }
+	conflict := func(f state.Feedback) bool { return f.Kind == state.FeedbackConflict && f.Base == "" }
 	if l.Root != "" || l.VMHead == "" || head == "" || l.VMHead == head || slices.ContainsFunc(t.Feedback, conflict) {
 		return ""
 	}

@@ -85,8 +85,11 @@ func (s *Steps) otherAnswers(r *round, left func(f state.Feedback) bool) (list [
 				text, _ := s.answerTo(t, f)
 				list = append(list, comment.OtherAnswer{To: f, Text: text})
 			}
-		case slices.Contains([]state.FeedbackKind{state.FeedbackComment, state.FeedbackReview, state.FeedbackAnswer, state.FeedbackCI}, f.Kind):
+		case slices.Contains([]state.FeedbackKind{state.FeedbackComment, state.FeedbackReview, state.FeedbackAnswer, state.FeedbackCI}, f.Kind) || f.Base != "":
 			text, _ := s.answerTo(t, f)
+			if f.Base != "" && text == unreported {
+				text = "The round's commits show how the conflicts with the base were resolved."
+			}
 			list = append(list, comment.OtherAnswer{To: f, Text: text})
 		}
 	}
@@ -99,6 +102,9 @@ func roundSummary(w *state.Work) string {
 	}
 	return w.Text
 }
+
+// unreported is the answer to feedback about which the agent reports nothing.
+const unreported = "The agent did not report what it changed here."
 
 // answerTo returns the agent's answer to one piece of feedback, or a text that it gave none.
 func (s *Steps) answerTo(t *state.Task, f state.Feedback) (text, sha string) {
@@ -118,7 +124,7 @@ func (s *Steps) answerTo(t *state.Task, f state.Feedback) (text, sha string) {
 		return "The agent changed nothing here and gave no reason. Comment again if a change is needed.", ""
 	}
 	if text == "" {
-		text = "The agent did not report what it changed here."
+		text = unreported
 	}
 	return text, sha
 }

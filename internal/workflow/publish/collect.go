@@ -7,6 +7,7 @@ package publish
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/errand-bot/errand/internal/changeset"
@@ -58,6 +59,9 @@ type GitHub interface {
 	PRTemplate(ctx context.Context, r forge.Repo, ref string) (string, error)
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
+	Merging(ctx context.Context, r forge.Repo, number int) (forge.Merging, error)
+	UpdatePRBranch(ctx context.Context, r forge.Repo, pull, head string, rebase bool) (string, error)
+	Installation(ctx context.Context, id int64) (forge.Installation, error)
 	PRByHead(ctx context.Context, r forge.Repo, branch string) (*forge.PR, error)
 	ReopenPR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
 	ClosePR(ctx context.Context, r forge.Repo, number int) error
@@ -142,14 +146,16 @@ func (s *Steps) ReadChangeset(ctx context.Context, w *step.Attempt, root string)
 	if head := t.Branch.Head; head != root {
 		c.Newer = head
 	}
-	if t.Settings.MergeCommits {
-		if merged, err = s.GitHub.Head(ctx, w.Repo, t.Branch.Base); err != nil {
-			return nil, "", err
-		}
-		c.AllowMerge = []string{merged}
+	if c.AllowMerge, err = s.mergeable(ctx, w); err != nil {
+		return nil, "", err
 	}
 	if cs, err = s.Runner.Collect(ctx, t.VM.Name, c); err != nil {
 		return nil, "", err
+	}
+	if parent := secondParent(cs); slices.Contains(c.AllowMerge, parent) {
+		merged = parent
+	} else if len(c.AllowMerge) > 0 {
+		merged = c.AllowMerge[0]
 	}
 	lines, err := s.trailers(ctx, w)
 	if err != nil {

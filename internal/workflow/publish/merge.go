@@ -9,6 +9,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/workflow/step"
+	"github.com/errand-bot/errand/state"
 )
 
 // merge is the commit of the base branch that a changeset merges in: its tree, and the tree at the commit
@@ -36,6 +37,21 @@ func (s *Steps) mergeOf(ctx context.Context, w *step.Attempt, base, commit strin
 		return nil, fmt.Errorf("read the tree of the merge base: %w", err)
 	}
 	return m, nil
+}
+
+// mergeable returns the commits of the base that the agent may merge, if the repository's settings allow merges or the agent was asked to
+// resolve a conflict: the newest one, and the one that it was told. errand read both from GitHub.
+func (s *Steps) mergeable(ctx context.Context, w *step.Attempt) (list []string, err error) {
+	for _, f := range w.Task.Feedback {
+		if f.Kind == state.FeedbackConflict && f.Base != "" {
+			list = append(list, f.Base)
+		}
+	}
+	if !w.Task.Settings.MergeCommits && len(list) == 0 {
+		return nil, nil
+	}
+	newest, err := s.GitHub.Head(ctx, w.Repo, w.Task.Branch.Base)
+	return append(list, newest), err
 }
 
 // secondParent is the commit that a changeset merges in, empty if it merges none. The push gate lets no

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
@@ -179,4 +180,53 @@ func TestMergeThatDropsPeoplesWorkIsShown(t *testing.T) {
 		t.Errorf("got files %q of\n%s", p.Files, p.Text)
 	}
 	w.Committed()
+}
+
+// In a round that resolves a conflict with the base, the agent may merge the commit that it was told, whatever the repository's settings and
+// however far the base has moved since, or the newest one. It may merge nothing else.
+func TestMergeThatResolvesAConflict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		allows bool // merges, by the settings
+		told   bool
+		moved  bool // the agent merges a newer commit of the base
+		other  bool // or one of another branch
+		want   []string
+	}{
+		"as told":                       {told: true},
+		"as told, by the settings, too": {allows: true, told: true},
+		"newer":                         {told: true, moved: true},
+		"another branch":                {told: true, other: true, want: []string{"protected-paths .github/workflows/ci.yml"}}, // as one commit
+		"not told":                      {want: []string{"protected-paths .github/workflows/ci.yml"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			h, told := w.Merging()
+			w.Task.Settings.MergeCommits = c.allows
+			h.Commit(w.T, "Mine, too", map[string]string{"slug.go": "package slug\n\nfunc Slug() { mine() }\n"})
+			if c.told {
+				w.Task.Feedback = []state.Feedback{{ID: "base:" + told, Kind: state.FeedbackConflict, Base: told, TakenBy: "r-1"}}
+			}
+			newest := w.Push("ada", "main", map[string]string{"newer.txt": "newer\n"})
+			merged := told
+			if c.moved {
+				merged = newest
+			}
+			if c.other {
+				_, err := w.Ada.PushCommit(workflowtest.RepoName, simgithub.Commit{Branch: "other", From: "main", Message: "Other", Files: map[string]string{"other.txt": "other\n"}})
+				workflowtest.Check(w.T, err)
+				merged = w.Head("other")
+			}
+			h.Git(w.T, "fetch", "--quiet", "origin")
+			h.Git(w.T, "merge", "--quiet", "--no-edit", "-X", "ours", merged)
+			e := w.Collected()
+			if got := refused(e); !slices.Equal(got, c.want) {
+				t.Errorf("got refusals %q, want %q", got, c.want)
+			}
+			if len(c.want) == 0 && e.Work().Commits != 3 {
+				t.Errorf("got %d commits, want the merge and two more", e.Work().Commits)
+			}
+		})
+	}
 }
