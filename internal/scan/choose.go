@@ -33,6 +33,8 @@ type proposal struct {
 	rank     rank
 	// fresh reports that an installation has to be repeated in the fresh checkout and home in which checks run.
 	fresh bool
+	// weak reports that a command of CI may not be all there is of its kind.
+	weak bool
 	// modules are those for which the command is repeated.
 	modules []string
 }
@@ -103,26 +105,35 @@ func testsBuild(language string, tested map[string]bool) bool {
 	return tested[language] || tested[""]
 }
 
-// ofKind returns the proposals of a kind: of each language those of CI, or else the best.
+// A part is a part of a project: a language in a folder. The whole project is the root without a language.
+type part struct{ language, dir string }
+
+// ofKind returns the proposals of a kind: of each part those of CI, or else the best.
 func ofKind(k kind, all []proposal, ci []ciCommand) (list []proposal) {
-	covered := map[string]bool{} // languages whose commands CI runs
+	covered := map[part]bool{} // parts whose commands CI runs
 	for _, c := range ci {
 		if c.kind == k && len(list) < maxCommands {
-			covered[c.language] = true
+			covered[part{c.language, c.dir}] = covered[part{c.language, c.dir}] || !c.weak
 			list = append(list, c.proposal)
 		}
 	}
-	general := slices.ContainsFunc(all, func(p proposal) bool { return p.kind == k && p.language == "" })
+	var own, general []proposal // of languages, and of the whole project
+	missed := false             // a language has only its usual command, which a target of the project replaces
 	for _, p := range all {
 		switch {
-		case p.kind != k || covered[p.language] || covered[""] || p.rank < bestRank(k, p, all):
-		case general && p.language != "" && p.rank < script: // a target of the project takes care of it
-		case p.language == "" && len(list) > 0: // CI runs the commands of languages instead
+		case p.kind != k || covered[part{p.language, p.dir}] || covered[part{"", "."}] || p.rank < bestRank(k, p, all):
+		case p.language == "":
+			general = append(general, p)
 		default:
-			list = append(list, p)
+			missed = missed || p.rank < script
+			own = append(own, p)
 		}
 	}
-	return list
+	if len(general) > 0 && (missed || len(list)+len(own) == 0) {
+		own = slices.DeleteFunc(own, func(p proposal) bool { return p.rank < script })
+		return append(append(list, own...), general...)
+	}
+	return append(list, own...)
 }
 
 func bestRank(k kind, p proposal, all []proposal) (best rank) {

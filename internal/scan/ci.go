@@ -2,7 +2,9 @@ package scan
 
 import (
 	"cmp"
+	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -47,9 +49,13 @@ const (
 // ciCommands returns the commands of tests, checks and builds that workflows for pushes and pull requests run, as far as they are
 // plain: without variables, pipes or files.
 func (x *index) ciCommands() (list []ciCommand) {
+	unread := 0
 	for _, p := range x.paths {
 		if !isWorkflow(p) {
 			continue
+		}
+		if _, read := x.files[p]; !read {
+			unread++
 		}
 		root, ok := parseYAML(x.text(p))
 		if !ok {
@@ -62,7 +68,7 @@ func (x *index) ciCommands() (list []ciCommand) {
 			if job.Key == nil {
 				continue
 			}
-			if strings.HasPrefix(scalar(child(job.Value, "runs-on")), "windows") {
+			if strings.HasPrefix(scalar(child(job.Value, "runs-on")), "windows") || isSpecial(scalar(job.Key)) {
 				continue
 			}
 			for _, step := range elements(child(job.Value, "steps")) {
@@ -82,8 +88,16 @@ func (x *index) ciCommands() (list []ciCommand) {
 			}
 		}
 	}
+	if unread > 0 {
+		x.note(fmt.Sprintf("Of the workflows, %d were not read; the names of the others are likelier to be those of checks.", unread))
+	}
 	return list
 }
+
+// special matches the names of jobs and folders whose tests need more than a checkout, or are not about the change.
+var special = regexp.MustCompile(`(?i)(^|[^a-z])(e2e|end-?to-?end|integrations?|acceptance|smoke|bench(marks?)?|back-?compat|nightly|fuzz|examples?|canary|ecosystem)([^a-z]|$)`)
+
+func isSpecial(name string) bool { return special.MatchString(name) }
 
 // isPlainStep reports whether a step runs in a usual shell, without secrets or other expressions in its variables.
 func isPlainStep(step ast.Node) bool {
@@ -123,12 +137,12 @@ func (x *index) stepCommands(text string, where stepAt) (list []ciCommand) {
 			continue
 		}
 		language, k, ok := classify(words)
-		if !ok {
+		if !ok || isSpecial(dir) {
 			continue
 		}
 		list = append(list, ciCommand{
 			proposal: proposal{language: language, kind: k, dir: dir, run: in(dir, x.rewritten(language, dir, words)),
-				origin: at(where.file, "job "+where.job), rank: script},
+				origin: at(where.file, "job "+where.job), rank: script, weak: isWeak(language, words)},
 			workflow: clean(where.file),
 		})
 	}
@@ -142,10 +156,17 @@ func (x *index) rewritten(language, dir string, words []string) string {
 		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--no-restore" || w == "--no-build" })
 	}
 	line := strings.Join(words, " ")
-	if language != "Python" || words[0] != "pytest" && words[0] != "python" && words[0] != "python3" {
+	if language != "Python" || !slices.Contains([]string{"pytest", "python", "python3", "tox", "nox"}, words[0]) {
 		return line
 	}
-	r, ok := x.runner(dir, readPython(x.text(join(dir, "pyproject.toml"))))
+	p := readPython(x.text(join(dir, "pyproject.toml")))
+	r, ok := x.runner(dir, p)
+	if words[0] == "tox" || words[0] == "nox" {
+		if run, by, _ := x.sessions(dir, p, r, ok); run != "" {
+			return by.prefix + line
+		}
+		return line
+	}
 	if !ok {
 		return line
 	}

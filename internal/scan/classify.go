@@ -72,6 +72,11 @@ func classify(words []string) (language string, k kind, ok bool) {
 	return "", 0, false
 }
 
+// isWeak reports whether a command may check less than its kind: in a package.json, check and verify are often about types or format.
+func isWeak(language string, words []string) bool {
+	return language == "JavaScript" && (slices.Contains(words, "check") || slices.Contains(words, "verify"))
+}
+
 // classifyScript returns the purpose of a package manager's arguments.
 func classifyScript(manager string, args []string) (kind, bool) {
 	switch {

@@ -13,7 +13,7 @@ func TestClassify(t *testing.T) {
 	for want, lines := range map[string][]string{
 		"tests": {
 			"go test ./...", "go test -race -count=1 ./...", "./gradlew build", "./gradlew --no-daemon :app:check -x integrationTest", "./gradlew build --exclude-task=lint",
-			"mvn -B verify", "./mvnw test -pl core", "cargo test --release --locked", "cargo nextest run", "tox", "tox -e py311,lint", "tox run -e py", "tox -epy3", "tox -p auto", "nox",
+			"mvn -B verify", "./mvnw test -Pci", "cargo test --release --locked", "cargo nextest run", "tox", "tox -e py311,lint", "tox run -e py", "tox -epy3", "tox -p auto", "nox",
 			"nox -s tests lint", "nox -s tests-3.11", "uv run pytest", "uv run --frozen --extra dev pytest -q", "uv run --with=x tox -e py", "pytest -n auto", "npm test", "npm run test --silent",
 			"dotnet test --no-build -c Release", "bundle exec rake", "bin/rails test", "mix test",
 		},
@@ -22,7 +22,7 @@ func TestClassify(t *testing.T) {
 		"": {
 			"./gradlew build -x test", "./gradlew assemble -x test", "gradle build -xtest", "./gradlew build --exclude-task test", "./gradlew build --exclude-task=:app:test", "./gradlew build -x",
 			"./gradlew check -m", "./gradlew check --dry-run", "./gradlew build closeAndReleaseRepository", "./gradlew build uploadArchives", "./gradlew build Publish",
-			"mvn verify -DskipTests", "mvn verify -DskipTests=true", "./mvnw verify -Dmaven.test.skip=true", "mvn verify -Prelease", "mvn test -o", "mvn verify sonar:sonar", "mvn -fn verify",
+			"./mvnw test -pl core", "mvn clean test --projects=core", "./gradlew test -Pjava=8", "mvn verify -DskipTests", "mvn verify -DskipTests=true", "./mvnw verify -Dmaven.test.skip=true", "mvn verify -Prelease", "mvn test -o", "mvn verify sonar:sonar", "mvn -fn verify",
 			"mvn test -Dmaven.test.failure.ignore=true", "cargo test --no-run", "cargo nextest list", "cargo test --offline", "cargo clippy --fix",
 			"go test -fuzz=Fuzz ./a", "go test -c ./a", "go test --fuzz Fuzz ./a", "go test -run=NONE -bench=. ./...", "go test -list . ./...",
 			"tox -e publish", "tox -e py,release", "tox run -e docs", "tox -e ALL", "tox --notest", "tox config", "nox -s publish", "nox -s tests deploy_docs", "nox --list", "tox -e", "tox -e=",

@@ -7,7 +7,7 @@ import (
 )
 
 // idle are flags, for every tool, with which a command tests nothing, never ends, changes files instead, or needs what a fresh
-// checkout lacks.
+// checkout lacks. A choice of modules leaves out the others, and properties of Gradle select a variant.
 var idle = []string{
 	"--help", "-h", "--version", "--dry-run", "--dryrun", "--list", "--list-tests", "--listtests", "--collect-only", "--co", "--watch", "--watchall", "--no-run",
 	"--fix", "--offline", "--fail-never", "--passwithnotests",
@@ -15,7 +15,7 @@ var idle = []string{
 
 // idleOf are more such flags of single tools.
 var idleOf = map[string][]string{
-	"go": {"-c", "-n", "-list", "-fuzz", "-bench"}, "cargo": {"--frozen"}, "mvn": {"-o", "-fn", "-v"}, "gradle": {"-m", "-v"}, "dotnet": {"-t"}, "pytest": {"-V"},
+	"go": {"-c", "-n", "-list", "-fuzz", "-bench"}, "cargo": {"--frozen"}, "mvn": {"-o", "-fn", "-v", "-pl", "--projects", "-rf", "--resume-from"}, "gradle": {"-m", "-v"}, "dotnet": {"-t"}, "pytest": {"-V"},
 }
 
 // isIdle reports whether a command's flags keep it from checking anything.
@@ -28,6 +28,7 @@ func isIdle(words []string) bool {
 		}
 		lower := strings.ToLower(w)
 		return slices.Contains(idle, strings.ToLower(flag)) || slices.Contains(idleOf[tool], flag) ||
+			tool == "gradle" && (strings.HasPrefix(w, "-P") || strings.HasPrefix(w, "--project-prop")) ||
 			tool == "mvn" && (strings.Contains(lower, "skiptests") || strings.Contains(lower, "test.skip") || strings.Contains(lower, "failure.ignore"))
 	})
 }
@@ -138,7 +139,7 @@ func classifySessions(name string, args []string) (kind, bool) {
 
 // runnerFlags are the flags of uv run and similar commands, and whether a value follows.
 var runnerFlags = map[string]bool{
-	"--frozen": false, "--locked": false, "--isolated": false, "--dev": false, "--no-dev": false, "--all-extras": false, "--all-groups": false, "--all-packages": false,
+	"--frozen": false, "--locked": false, "--isolated": false, "--dev": false, "--no-dev": false, "--no-default-groups": false, "--exact": false, "--no-group": true, "--only-group": true, "--all-extras": false, "--all-groups": false, "--all-packages": false,
 	"--extra": true, "--group": true, "--with": true, "--python": true, "-p": true, "--package": true,
 }
 

@@ -196,6 +196,25 @@ func isWorkflow(p string) bool {
 	return path.Dir(p) == ".github/workflows" && (path.Ext(p) == ".yml" || path.Ext(p) == ".yaml")
 }
 
+// likeliest returns the workflows to read if there are many: first those whose names suggest checks, last those that suggest
+// something else.
+func likeliest(workflows []string) []string {
+	likely := func(p string) int {
+		name := strings.ToLower(path.Base(p))
+		has := func(word string) bool { return strings.Contains(name, word) }
+		switch {
+		case slices.ContainsFunc([]string{"release", "publish", "deploy", "stale", "label", "codeql", "scorecard", "bench", "docs", "docker", "nightly", "cron", "e2e", "depend"}, has):
+			return 2
+		case slices.ContainsFunc([]string{"test", "ci", "check", "build", "lint", "unit", "verify", "main", "pull", "pr"}, has):
+			return 0
+		}
+		return 1
+	}
+	workflows = slices.Clone(workflows)
+	slices.SortStableFunc(workflows, func(a, b string) int { return likely(a) - likely(b) })
+	return workflows[:min(len(workflows), maxWorkflows)]
+}
+
 // Wanted returns the files whose contents Scan examines, at most 80.
 func Wanted(paths []string) []string {
 	x := newIndex(Tree{Paths: paths})
@@ -215,7 +234,7 @@ func Wanted(paths []string) []string {
 		}
 	}
 	slices.SortStableFunc(nested, func(a, b string) int { return depth(a) - depth(b) })
-	list = append(list, workflows[:min(len(workflows), maxWorkflows)]...)
+	list = append(list, likeliest(workflows)...)
 	list = append(list, nested[:min(len(nested), maxManifests)]...)
 	return list[:min(len(list), maxWanted)]
 }

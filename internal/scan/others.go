@@ -15,8 +15,12 @@ func jvm(x *index) (list []proposal) {
 			if x.has(join(dir, "mvnw")) {
 				run = "./mvnw"
 			}
+			install := " -B -q dependency:go-offline"
+			if strings.Contains(x.text(file), "<modules>") { // modules need each other's classes, which only a build makes
+				install = " -B -q test-compile"
+			}
 			list = append(list,
-				proposal{language: language, kind: kindInstall, dir: dir, run: in(dir, run+" -B -q dependency:go-offline"), origin: at(file, "")},
+				proposal{language: language, kind: kindInstall, dir: dir, run: in(dir, run+install), origin: at(file, "")},
 				proposal{language: language, kind: kindTest, dir: dir, run: in(dir, run+" -B verify"), origin: at(file, "the usual build of Maven")})
 			continue
 		}

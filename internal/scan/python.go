@@ -12,7 +12,8 @@ import (
 type pythonProject struct {
 	valid     bool
 	requires  string   // requires-python
-	extras    []string // names of optional dependencies and dependency groups
+	extras    []string // names of optional dependencies for tests
+	groups    []string // names of dependency groups for tests that uv does not install by itself
 	isPackage bool     // it can be installed
 	tools     map[string]any
 }
@@ -35,6 +36,13 @@ func readPython(text string) pythonProject {
 	_, builds := raw["build-system"]
 	p.isPackage = builds || project != nil
 	p.tools, _ = raw["tool"].(map[string]any)
+	groups, _ := raw["dependency-groups"].(map[string]any)
+	uv, _ := p.tools["uv"].(map[string]any)
+	for _, name := range []string{"test", "tests", "testing"} {
+		if _, ok := groups[name]; ok && uv["default-groups"] == nil {
+			p.groups = append(p.groups, name)
+		}
+	}
 	return p
 }
 
@@ -61,6 +69,9 @@ func (x *index) runner(dir string, p pythonProject) (r pythonRunner, ok bool) {
 	} {
 		if x.has(join(dir, l.file)) {
 			l.origin = at(join(dir, l.file), "")
+			if l.file == "uv.lock" {
+				l.install += p.uvFlags()
+			}
 			return l.pythonRunner, true
 		}
 	}
@@ -90,6 +101,43 @@ func (x *index) runner(dir string, p pythonProject) (r pythonRunner, ok bool) {
 	run := "python3 -m venv " + venv + " && " + venv + "/bin/python -m pip install -q " + strings.Join(what, " ")
 	return pythonRunner{run, at(join(dir, files[0]), ""), venv + "/bin/python -m ", true}, true
 }
+
+// uvFlags returns the flags with which uv installs what tests need.
+func (p pythonProject) uvFlags() (flags string) {
+	for _, e := range p.extras {
+		flags += " --extra " + e
+	}
+	for _, g := range p.groups {
+		flags += " --group " + g
+	}
+	return flags
+}
+
+// sessions returns the command that runs a project's tests by tox or nox, and how to install that. The programs of the tests are
+// installed by tox and nox themselves.
+func (x *index) sessions(dir string, p pythonProject, r pythonRunner, hasRunner bool) (run string, by pythonRunner, origin string) {
+	_, toxed := p.tools["tox"]
+	name, args := "", ""
+	switch file := x.first(dir, "noxfile.py", "tox.ini"); {
+	case strings.HasSuffix(file, "noxfile.py"):
+		name, origin = "nox", at(file, "")
+	case file != "" || toxed:
+		name, origin = "tox", at(x.first(dir, "tox.ini", "pyproject.toml"), "")
+		if toxPythons.MatchString(x.text(join(dir, "tox.ini"))) || toxed && toxPythons.MatchString(x.text(join(dir, "pyproject.toml"))) {
+			args = " -e py" // the others are the same tests with other versions
+		}
+	default:
+		return "", r, ""
+	}
+	if hasRunner && r.prefix == "uv run " && x.names(dir, name) {
+		return r.prefix + name + args, r, origin
+	}
+	by = pythonRunner{"python3 -m venv " + venv + " && " + venv + "/bin/python -m pip install -q " + name, origin, venv + "/bin/python -m ", true}
+	return by.prefix + name + args, by, origin
+}
+
+// toxPythons matches an environment of tox for a version of Python, whose tests are also run by the environment py.
+var toxPythons = regexp.MustCompile(`(^|[\s,"'=])py(\{|3\.?\d)`)
 
 var pytestLine = regexp.MustCompile(`(?mi)(^|["'\s])pytest([\[\]a-z-]*)?\s*([<>=~!;"',\]]|$)`)
 
@@ -122,15 +170,13 @@ func python(x *index) (list []proposal) {
 			list = append(list, proposal{language: language, kind: k, dir: dir, run: in(dir, run), origin: origin, rank: r, fresh: fresh})
 		}
 		r, ok := x.runner(dir, p)
-		_, toxed := p.tools["tox"]
-		switch {
-		case x.has(join(dir, "noxfile.py")):
-			propose(kindTest, "nox", at(join(dir, "noxfile.py"), ""), script, false)
+		locked := ok && !strings.HasPrefix(r.prefix, venv)
+		if run, by, origin := x.sessions(dir, p, r, ok); run != "" && !(locked && x.testsWithPytest(dir, p) && x.namesPytest(dir)) {
+			propose(kindInstall, by.install, by.origin, usual, by.fresh)
+			propose(kindTest, run, origin, script, false)
 			continue
-		case x.has(join(dir, "tox.ini")) || toxed:
-			propose(kindTest, "tox", at(x.first(dir, "tox.ini", "pyproject.toml"), ""), script, false)
-			continue
-		case !ok:
+		}
+		if !ok {
 			continue
 		}
 		propose(kindInstall, r.install, r.origin, usual, r.fresh)

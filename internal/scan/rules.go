@@ -28,6 +28,10 @@ func (x *index) rules() (list []Fact, signOff bool, guides []string) {
 	if dco == "" && signOffText.MatchString(text) {
 		dco = guide
 	}
+	template := x.template()
+	if dco == "" && signOffText.MatchString(x.text(template)) {
+		dco = template
+	}
 	signOff = dco != ""
 	add("commits need a Signed-off-by line (DCO)", dco)
 	if claText.MatchString(text) {
@@ -35,7 +39,7 @@ func (x *index) rules() (list []Fact, signOff bool, guides []string) {
 	}
 	add("Conventional Commits", x.conventional(guide))
 	add("code owners", x.first(".", "CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS"))
-	add("pull request template", x.template())
+	add("pull request template", template)
 	for _, f := range []string{"AGENTS.md", "CLAUDE.md", "GEMINI.md", ".errand/AGENT.md"} {
 		if x.has(f) {
 			add("instructions for agents", f)

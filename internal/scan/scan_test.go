@@ -233,3 +233,28 @@ func TestCommandsAreQuoted(t *testing.T) {
 	}
 	checkReport(t, r)
 }
+
+// TestManyWorkflows: of many workflows, those that are likely to be checks are read, and a note says that others were not.
+func TestManyWorkflows(t *testing.T) {
+	t.Parallel()
+	tree := scan.Tree{Paths: []string{"go.mod"}, Files: map[string]string{}}
+	for i := range 20 {
+		tree.Paths = append(tree.Paths, fmt.Sprintf(".github/workflows/bot-%02d.yml", i), fmt.Sprintf(".github/workflows/release-test-%02d.yml", i))
+	}
+	const last = ".github/workflows/unit-tests.yml"
+	tree.Paths = append(tree.Paths, last)
+	for _, p := range scan.Wanted(tree.Paths) {
+		tree.Files[p] = "on: push\njobs: {all: {steps: [{run: echo}]}}\n"
+	}
+	tree.Files[last] = "on: push\njobs: {all: {steps: [{run: go test -short ./...}]}}\n"
+	r := scan.Scan(tree)
+	checkReport(t, r)
+	if got := runs(r.Check); !slices.Contains(got, "go test -short ./...") || !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "Of the workflows, 26 were not read") }) {
+		t.Errorf("got %q and the notes %q", got, r.Notes)
+	}
+	for p := range tree.Files {
+		if strings.Contains(p, "release") {
+			t.Errorf("reads %s instead of another", p)
+		}
+	}
+}
