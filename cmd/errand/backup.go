@@ -99,7 +99,7 @@ func receiveBackup(ctx context.Context, cfg config.Config, to io.Writer) error {
 		if a.Body, err = io.ReadAll(io.LimitReader(resp.Body, selfclient.MaxAnswer)); err != nil {
 			return selfclient.Unanswered(http.MethodGet, a.Address, err)
 		}
-		if a.Status == http.StatusConflict || a.Status == http.StatusInternalServerError {
+		if (a.Status == http.StatusConflict || a.Status == http.StatusInternalServerError) && a.CheckText() == nil {
 			return errors.New(logview.OneLine(a.Text()))
 		}
 		return a.Unexpected()

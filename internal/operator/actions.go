@@ -119,7 +119,7 @@ func auditCommand(w cli.World) *cobra.Command {
 }
 
 func audit(ctx context.Context, w cli.World, cfg config.Config, query string, asJSON bool) error {
-	body, err := selfclient.GetJSON(ctx, cfg, "/audit.json"+query)
+	body, err := selfclient.GetJSON(ctx, cfg, "/audit.json"+query, "actions")
 	if err != nil {
 		return err
 	}

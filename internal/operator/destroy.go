@@ -42,6 +42,9 @@ func destroyCommand(w cli.World) *cobra.Command {
 					form.Set("force", "true")
 				}
 				a, err := post(ctx, orderTimeout, cfg, pageOf(task, "actions/destroy"), form)
+				if err == nil {
+					err = a.CheckJSON("result")
+				}
 				if err != nil {
 					return "", err
 				}

@@ -60,8 +60,10 @@ func accepted(a selfclient.Answer, err error) (selfclient.Answer, error) {
 	switch {
 	case errors.Is(err, selfclient.ErrNotRunning):
 		return a, fmt.Errorf("%w\nStart it with `errand serve`, and use its configuration with -c", err)
-	case err != nil || a.Status == http.StatusOK:
+	case err != nil:
 		return a, err
+	case a.Status == http.StatusOK:
+		return a, a.CheckText()
 	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusBadRequest,
 		a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
 		if strings.HasPrefix(a.Text(), "<") { // a page, of something else than errand

@@ -198,7 +198,7 @@ func (p pauseState) work() string {
 }
 
 func readPause(ctx context.Context, cfg config.Config) (p pauseState, err error) {
-	body, err := selfclient.GetJSON(ctx, cfg, "/pause.json")
+	body, err := selfclient.GetJSON(ctx, cfg, "/pause.json", "paused", "under_way")
 	if err != nil {
 		return p, err
 	}

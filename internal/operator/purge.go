@@ -66,7 +66,10 @@ func purgeCommand(w cli.World) *cobra.Command {
 // purge purges one task and returns errand's answer.
 func purge(ctx context.Context, cfg config.Config, task string) ([]byte, error) {
 	a, err := post(ctx, purgeTimeout, cfg, pageOf(task, "actions/purge"), url.Values{})
-	if err != nil && a.Status == http.StatusInternalServerError && !errors.Is(err, selfclient.ErrNoAnswer) {
+	switch {
+	case err == nil:
+		err = a.CheckJSON("task")
+	case a.Status == http.StatusInternalServerError && !errors.Is(err, selfclient.ErrNoAnswer) && a.CheckText() == nil:
 		err = errors.New(logview.OneLine(a.Text())) // all of it: what is left, and what to do
 	}
 	return a.Body, err

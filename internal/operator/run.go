@@ -187,8 +187,8 @@ func preview(ctx context.Context, cfg config.Config, issue string) (json.RawMess
 	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()
 	a, err := accepted(selfclient.Ask(ctx, cfg, http.MethodGet, pageOf(issue, "run.json")))
-	if err == nil && !json.Valid(a.Body) {
-		err = errors.New("errand's answer is not JSON; is this errand?")
+	if err == nil {
+		err = a.CheckJSON("issue", "text")
 	}
 	return a.Body, err
 }

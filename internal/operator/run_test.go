@@ -114,7 +114,7 @@ func TestRunBeginsWhatIsConfirmed(t *testing.T) {
 		"no issue":              {typed: "y\n", code: cli.ExitUsage, err: "run takes issues, as OWNER/REPO#N"},
 		"a number first":        {typed: "y\n", args: []string{"4", "acme/shop#4"}, code: cli.ExitUsage, err: `but got "4"`},
 		"a path":                {typed: "y\n", args: []string{"acme/shop#4/../../../pause"}, code: cli.ExitUsage, err: "but got"},
-		"another page":          {typed: "y\n", args: []string{"acme/shop#7"}, code: cli.ExitFailed, err: "is this errand?"},
+		"another page":          {typed: "y\n", args: []string{"acme/shop#7"}, code: cli.ExitFailed, err: "may be another program"},
 		"another version":       {typed: "y\n", args: []string{"acme/shop#9"}, code: cli.ExitFailed, err: "acme/shop#9: errand at"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,12 +61,15 @@ func statusCommand(w cli.World) *cobra.Command {
 // boardPath is the path of the report.
 var boardPath = fmt.Sprintf("/status.json?offset=0&limit=%d", maxTasks)
 
+// boardFields are fields that every report has.
+var boardFields = []string{"version", "at", "open"}
+
 func (f statusFlags) run(ctx context.Context, w cli.World, cfg config.Config) error {
 	if f.watch {
 		return (&watcher{out: w.Out, size: cli.TerminalSize(w.Out), every: watchEvery}).watch(ctx, cfg)
 	}
 	if f.asJSON {
-		body, err := selfclient.GetJSON(ctx, cfg, boardPath)
+		body, err := selfclient.GetJSON(ctx, cfg, boardPath, boardFields...)
 		if err != nil {
 			return err
 		}

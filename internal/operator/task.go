@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -100,7 +101,7 @@ type planReport struct {
 
 func showTask(ctx context.Context, w cli.World, cfg config.Config, task string, asJSON bool) error {
 	repo, number, _ := strings.Cut(task, "#")
-	body, err := selfclient.GetJSON(ctx, cfg, "/tasks/"+repo+"/"+number+"/task.json")
+	body, err := selfclient.GetJSON(ctx, cfg, "/tasks/"+repo+"/"+number+"/task.json", "task")
 	if err != nil {
 		return err
 	}
@@ -110,6 +111,9 @@ func showTask(ctx context.Context, w cli.World, cfg config.Config, task string, 
 	var r taskReport
 	if err := json.Unmarshal(body, &r); err != nil {
 		return fmt.Errorf("read errand's answer: %w", err)
+	}
+	if r.Task.Repo == "" {
+		return errors.New("read errand's answer: the task has no repository")
 	}
 	var s strings.Builder
 	r.write(&s, cmp.Or(strings.TrimSuffix(cfg.PublicURL, "/"), "http://"+selfclient.Address(cmp.Or(cfg.Admin.Listen, cfg.Listen))))

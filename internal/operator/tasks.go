@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -123,7 +124,7 @@ func (f tasksFlags) run(ctx context.Context, w cli.World, cfg config.Config) err
 	if f.repo != "" {
 		query.Set("repo", f.repo)
 	}
-	body, err := selfclient.GetJSON(ctx, cfg, "/status.json?"+query.Encode())
+	body, err := selfclient.GetJSON(ctx, cfg, "/status.json?"+query.Encode(), "at", "open")
 	if err != nil {
 		return err
 	}
@@ -156,6 +157,9 @@ func (l taskList) write(s *strings.Builder) error {
 		var c card
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return err
+		}
+		if c.Repo == "" {
+			return errors.New("a task has no repository")
 		}
 		t.Row(fmt.Sprintf("%s#%d", c.Repo, c.Issue), words.Phase(c.Phase), cmp.Or(c.Awaits, "–"), cli.Minute(c.Since), c.Money.Words, c.vm())
 	}

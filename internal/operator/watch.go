@@ -52,7 +52,7 @@ func (v *watcher) watch(ctx context.Context, cfg config.Config) error {
 
 // readBoard returns the board of the running errand.
 func readBoard(ctx context.Context, cfg config.Config) (b board, err error) {
-	body, err := selfclient.GetJSON(ctx, cfg, boardPath)
+	body, err := selfclient.GetJSON(ctx, cfg, boardPath, boardFields...)
 	if err != nil {
 		return b, err
 	}

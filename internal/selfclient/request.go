@@ -3,6 +3,7 @@ package selfclient
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,11 +54,47 @@ func (a Answer) Unexpected() error {
 	if len(text) > maxQuoted {
 		text = append(text[:maxQuoted], '…')
 	}
-	if strings.HasPrefix(string(text), "<") { // errand answers commands with text or JSON
-		return fmt.Errorf("%s answered %d %s with a page, so it may be another program\nUse errand's configuration with -c, or run `errand doctor`",
-			a.Address, a.Status, http.StatusText(a.Status))
+	if a.isPage() {
+		return a.foreign("with a page")
 	}
 	return fmt.Errorf("errand at %s answered %d %s: %s", a.Address, a.Status, http.StatusText(a.Status), string(text))
+}
+
+// isPage reports whether the answer is a web page: errand answers commands with text or JSON.
+func (a Answer) isPage() bool { return strings.HasPrefix(a.Text(), "<") }
+
+// foreign returns the error for an answer that errand does not give. how continues "answered 200 OK".
+func (a Answer) foreign(how string) error {
+	return fmt.Errorf("%s answered %d %s %s, so it may be another program, or another version of errand\nUse errand's configuration with -c, or run `errand doctor`",
+		a.Address, a.Status, http.StatusText(a.Status), how)
+}
+
+// CheckText returns an error unless the answer is a text that errand may have written.
+func (a Answer) CheckText() error {
+	switch {
+	case a.isPage():
+		return a.foreign("with a page")
+	case a.Text() == "" || a.Text() == "null":
+		return a.foreign("without a text")
+	}
+	return nil
+}
+
+// CheckJSON returns an error unless the answer is a JSON object that has these fields, and none of them is null.
+func (a Answer) CheckJSON(fields ...string) error {
+	var object map[string]json.RawMessage
+	switch err := json.Unmarshal(a.Body, &object); {
+	case a.isPage():
+		return a.foreign("with a page")
+	case err != nil || object == nil:
+		return a.foreign("without the JSON that is expected")
+	}
+	for _, f := range fields {
+		if value := object[f]; value == nil || string(value) == "null" {
+			return a.foreign(fmt.Sprintf("without %q in its JSON", f))
+		}
+	}
+	return nil
 }
 
 // maxQuoted is how much of an unexpected answer is quoted, in characters.
@@ -72,8 +109,8 @@ func Ask(ctx context.Context, cfg config.Config, method, path string) (Answer, e
 // readTimeout is the timeout of one request that reads.
 const readTimeout = 30 * time.Second
 
-// GetJSON returns errand's answer to a GET request if it is one with the status 200. Its errors say what to do.
-func GetJSON(ctx context.Context, cfg config.Config, path string) ([]byte, error) {
+// GetJSON returns errand's answer to a GET request if it is a JSON object with these fields and the status 200. Its errors say what to do.
+func GetJSON(ctx context.Context, cfg config.Config, path string, fields ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	a, err := Ask(ctx, cfg, http.MethodGet, path)
@@ -87,7 +124,7 @@ func GetJSON(ctx context.Context, cfg config.Config, path string) ([]byte, error
 	case a.Status != http.StatusOK:
 		return nil, a.Unexpected()
 	}
-	return a.Body, nil
+	return a.Body, a.CheckJSON(fields...)
 }
 
 // NoTask begins errand's answer about a task that does not exist.

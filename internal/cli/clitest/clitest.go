@@ -51,7 +51,7 @@ func GoldenServer(t *testing.T) string {
 		case r.URL.Query().Get("repo") == "acme/none":
 			_, _ = w.Write([]byte(`{"at": "2026-11-21T12:00:00Z", "open": 0, "tasks": [], "ended": []}`))
 		case r.URL.Query().Get("repo") == "acme/many":
-			_, _ = w.Write([]byte(`{"open": 7000, "tasks": [{"repo": "acme/many", "issue": 1, "phase": "queued", "title": "x"}], "ended": []}`))
+			_, _ = w.Write([]byte(`{"at": "2026-11-21T12:00:00Z", "open": 7000, "tasks": [{"repo": "acme/many", "issue": 1, "phase": "queued", "title": "x"}], "ended": []}`))
 		case r.URL.Path == "/tasks/acme/shop/2/task.json":
 			_, _ = w.Write([]byte(hostileTask()))
 		case r.URL.Path == "/tasks/acme/shop/3/task.json":
