@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/errand-bot/errand/state"
@@ -75,7 +74,16 @@ func TestFoundPRIsContinued(t *testing.T) {
 	}
 }
 
-// TestAnsweredFeedbackIsRemoved: before the run of a review round is launched, feedback that was answered before errand was restored from a
+// rebasing ends the run of a round whose work is behind the branch.
+func (l *life) rebasing() {
+	l.launch()
+	l.end(state.RunResult{Outcome: "done"})
+	work := state.Work{Run: l.task.Work.Run, Ref: "stored", Paths: 1, LocalHead: "h", LocalTree: "t"}
+	l.do(event.Event{Payload: event.Collected{Work: &work}})
+	l.do(event.Event{Payload: event.BranchAhead{Head: "theirs"}})
+}
+
+// TestAnsweredFeedbackIsRemoved: before the run of a review round is launched, or its work is rebased, feedback that was answered before errand was restored from a
 // backup is removed. If nothing else is left, the round is over, and unpublished work of it is saved.
 func TestAnsweredFeedbackIsRemoved(t *testing.T) {
 	t.Parallel()
@@ -97,13 +105,12 @@ func TestAnsweredFeedbackIsRemoved(t *testing.T) {
 			l.do(event.Event{Payload: event.Gathered{Feedback: []state.Feedback{thread("thread:7:8")}}})
 		}},
 		"after a failed rebase": {found: all, phase: state.PhasePROpen, saved: 1, until: func(l *life) {
-			l.launch()
-			l.end(state.RunResult{Outcome: "done"})
-			work := state.Work{Run: l.task.Work.Run, Ref: "stored", Paths: 1, LocalHead: "h", LocalTree: "t"}
-			l.do(event.Event{Payload: event.Collected{Work: &work}})
-			l.do(event.Event{Payload: event.BranchAhead{Head: "theirs"}})
+			l.rebasing()
 			l.do(event.Event{Payload: event.Conflict{Head: "theirs", Paths: []string{"a.txt"}}})
-			l.task.Feedback = slices.DeleteFunc(l.task.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackConflict })
+		}},
+		"before a rebase": {found: all, phase: state.PhasePROpen, saved: 1, until: func(l *life) { l.rebasing() }},
+		"before a rebase, a part": {found: []string{"thread:3:4"}, phase: state.PhasePROpen, jobs: []state.JobKind{state.JobGather}, left: 1, saved: 1, until: func(l *life) {
+			l.rebasing()
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +121,12 @@ func TestAnsweredFeedbackIsRemoved(t *testing.T) {
 			if test.until != nil {
 				test.until(l)
 			}
-			run := l.task.Run.ID
+			run := ""
+			if l.task.Run != nil {
+				run = l.task.Run.ID
+			} else {
+				run = l.task.Work.Run
+			}
 			found := event.Event{Run: run, Payload: event.AnswersFound{IDs: test.found}}
 			l.do(found)
 			l.want(test.phase, test.jobs...)
@@ -126,7 +138,7 @@ func TestAnsweredFeedbackIsRemoved(t *testing.T) {
 				t.Errorf("got run %+v and work %+v", l.task.Run, l.task.Work)
 			}
 			l.do(event.Event{Payload: event.Gathered{Feedback: []state.Feedback{thread(test.found[0])}}}) // from a webhook that comes late
-			if ended {
+			if ended && test.left == 0 {
 				l.want(state.PhasePROpen)
 				l.do(found)
 				l.want(state.PhasePROpen)

@@ -282,9 +282,9 @@ var publishRows = []Row{
 	},
 	{
 		From: []state.Phase{state.PhaseAddressingReview}, On: event.KindAnswersFound,
-		If: "the run is about to be launched", when: isLaunching,
+		If: "the run is about to be launched, or its work to be rebased", when: func(c *change) bool { return isLaunching(c) || isRebasing(c) },
 		To: []state.Phase{Same, state.PhasePROpen}, do: continueUnanswered,
-		Doc: "errand was restored from a backup, and answered them after that; the run addresses the rest, and without a rest the round is over",
+		Doc: "errand was restored from a backup, and answered them after that; the run, or another round, addresses the rest, and without a rest the round is over",
 	},
 	{
 		From: []state.Phase{state.PhaseAwaitingAnswer, state.PhaseFailed, state.PhaseCancelled, state.PhaseDone},

@@ -173,6 +173,13 @@ func (s *Steps) Rebase(ctx context.Context, w *step.Attempt) (event.Event, error
 	if onto == "" {
 		onto = t.Branch.Head
 	}
+	answered, err := step.FindAnswered(ctx, s.GitHub, w)
+	if err != nil {
+		return event.Event{}, err
+	}
+	if len(answered) > 0 { // the lost errand also pushed this work, so it would conflict with later rounds
+		return event.Event{Run: t.Work.Run, Payload: event.AnswersFound{IDs: answered}}, nil
+	}
 	if e, restored, err := s.Workspaces.Restore(ctx, w); restored || err != nil {
 		return e, err
 	}

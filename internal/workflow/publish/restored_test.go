@@ -98,6 +98,46 @@ func TestCommentOfALostErrandIsNotRepeated(t *testing.T) {
 	}
 }
 
+// TestAnsweredRoundIsNotRebased: the work of a round that the lost errand had pushed and answered before another round is not rebased onto
+// that round, with which it would conflict. It is if nothing was answered, or in a store of its own.
+func TestAnsweredRoundIsNotRebased(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ answered, restored bool }{
+		"answered":      {true, true},
+		"not answered":  {false, true},
+		"not a restore": {true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Reviewed()
+			w.Rounded()
+			w.Host.Checkout(t, w.Task.Branch.Head)
+			w.Host.Commit(t, "Mend it", map[string]string{"slug.go": "package slug\n\n// round 1\n"})
+			w.Collected()
+			w.Committed()
+			if c.answered {
+				work := *w.Task.Work
+				w.Answered() // by the errand that is lost
+				w.Task.Work = &work
+			}
+			later := w.Push("bob", w.Task.Branch.Name, map[string]string{"slug.go": "package slug\n\n// round 2\n"})
+			e := w.Do(state.JobRebase, workflowtest.Args(state.JobArgs{Onto: later}), func(j *state.Job) {
+				if c.restored {
+					j.Restored = time.Now()
+				}
+			})
+			want := event.KindConflict
+			if c.answered && c.restored {
+				want = event.KindAnswersFound
+			}
+			if e.Kind() != want || e.Run != w.Task.Work.Run {
+				t.Errorf("got %s of run %q: %+v", e.Kind(), e.Run, e.Payload)
+			}
+		})
+	}
+}
+
 // ofBob is a comment by bob on the pull request, which the round's run has received.
 func ofBob(w *workflowtest.World, id string, at time.Time) state.Feedback {
 	return state.Feedback{ID: id, OnPR: true, Kind: "comment", By: w.Person("bob"), Body: "And the docs?", TakenBy: "r-2", At: at}
