@@ -330,6 +330,8 @@ func (t *trial) outcome(c scan.Command, e ended) *scan.Outcome {
 		o.Reason = c.Tool + " was not found in the sandbox; agents work in such ones, too: install it on errand's host, or add its folder to local.path"
 	case says(notAllowed, "Permission denied"):
 		o.Reason = c.Tool + " may not be executed in the sandbox: check its permissions"
+	case program != nil:
+		o.Reason = fmt.Sprintf("exit code %d: %s was not found in the sandbox", e.code, scan.Clean(cmp.Or(program[1:]...)))
 	default:
 		o.Reason = fmt.Sprintf("exit code %d", e.code)
 	}

@@ -30,6 +30,7 @@ type GitHub interface {
 	OrgFile(ctx context.Context, r forge.Repo, path string) ([]byte, error)
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
 	CommitMessage(ctx context.Context, r forge.Repo, commit string) (message, parent string, err error)
+	RecentMessages(ctx context.Context, r forge.Repo, commit string) ([]string, error)
 	CommitFile(ctx context.Context, r forge.Repo, c forge.FileCommit) (string, error)
 	MoveBranch(ctx context.Context, r forge.Repo, branch, before, after string) error
 	PRByHead(ctx context.Context, r forge.Repo, branch string) (*forge.PR, error)
@@ -118,6 +119,9 @@ func (p *Proposer) Examine(ctx context.Context, t *Target) (scan.Report, error) 
 		return scan.Report{}, explained("list the files", err)
 	}
 	tree := scan.Tree{Paths: paths, Files: map[string]string{}}
+	if tree.Messages, err = p.GitHub.RecentMessages(ctx, t.Repo, t.Commit); err != nil {
+		return scan.Report{}, explained("list the newest commits", err)
+	}
 	for part := range slices.Chunk(scan.Wanted(paths), filesAtOnce) {
 		texts, err := p.GitHub.CommitFiles(ctx, t.Repo, t.Commit, part)
 		if err != nil {

@@ -19,11 +19,13 @@ type index struct {
 	named map[string][]string // paths by the names of their files, sorted
 	known map[string]bool
 	files map[string]string
-	notes []string
+	// messages are those of the newest commits.
+	messages []string
+	notes    []string
 }
 
 func newIndex(t Tree) *index {
-	x := &index{known: make(map[string]bool, len(t.Paths)), files: map[string]string{}, named: map[string][]string{}}
+	x := &index{messages: t.Messages, known: make(map[string]bool, len(t.Paths)), files: map[string]string{}, named: map[string][]string{}}
 	for _, p := range t.Paths {
 		if !isForeign(p) && !x.known[p] {
 			x.known[p] = true

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -10,6 +11,8 @@ import (
 var (
 	signOffText      = regexp.MustCompile(`(?i)signed-off-by|developer certificate of origin|git commit -s\b|--signoff`)
 	conventionalText = regexp.MustCompile(`(?i)conventional commits?\b|conventionalcommits\.org`)
+	signOffLine      = regexp.MustCompile(`(?m)^Signed-off-by: .+<.+>[ \t]*$`)
+	conventionalLine = regexp.MustCompile(`^(feat|fix|chore|docs|refactor|tests?|ci|build|perf|style|revert)(\([^)\n]{1,60}\))?!?: `)
 	claText          = regexp.MustCompile(`(?i)contributor license agreement|\bCLA\b`)
 )
 
@@ -32,6 +35,9 @@ func (x *index) rules() (list []Fact, signOff bool, guides []string) {
 	if dco == "" && signOffText.MatchString(x.text(template)) {
 		dco = template
 	}
+	if dco == "" {
+		dco = x.habit(signOffLine)
+	}
 	signOff = dco != ""
 	add("commits need a Signed-off-by line (DCO)", dco)
 	if claText.MatchString(text) {
@@ -52,7 +58,27 @@ func (x *index) rules() (list []Fact, signOff bool, guides []string) {
 	return list, signOff, append(guides, guide)
 }
 
-// conventional returns the file that asks for Conventional Commits, or "".
+// Limits on what the messages of commits show.
+const (
+	fewMessages = 10
+	mostOf      = 0.9 // of the messages
+)
+
+// habit returns where a pattern was found that nearly all of the newest commits have, or "".
+func (x *index) habit(pattern *regexp.Regexp) string {
+	found := 0
+	for _, m := range x.messages {
+		if pattern.MatchString(m) {
+			found++
+		}
+	}
+	if len(x.messages) < fewMessages || float64(found) < mostOf*float64(len(x.messages)) {
+		return ""
+	}
+	return fmt.Sprintf("%d of the newest %d commits", found, len(x.messages))
+}
+
+// conventional returns the file that asks for Conventional Commits, or how many commits follow them, or "".
 func (x *index) conventional(guide string) string {
 	for _, p := range x.paths {
 		name := path.Base(p)
@@ -66,7 +92,7 @@ func (x *index) conventional(guide string) string {
 	case conventionalText.MatchString(x.text(guide)):
 		return guide
 	}
-	return ""
+	return x.habit(conventionalLine)
 }
 
 // template returns the pull request template, whose name may be in any case.

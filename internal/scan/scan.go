@@ -20,6 +20,8 @@ type Tree struct {
 	Paths []string
 	// Files are the contents of the files that Wanted names, by path. One that is missing counts as unreadable.
 	Files map[string]string
+	// Messages are those of the newest commits, without merges.
+	Messages []string
 }
 
 // SettingsFile is the file with a repository's settings.

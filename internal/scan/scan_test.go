@@ -258,3 +258,37 @@ func TestManyWorkflows(t *testing.T) {
 		}
 	}
 }
+
+// TestHabits: what nearly all of the newest commits have counts as a rule.
+func TestHabits(t *testing.T) {
+	t.Parallel()
+	messages := func(n int, text string) []string { return slices.Repeat([]string{text}, n) }
+	const signed, conventional = "x: Add y\n\nSigned-off-by: Ada <ada@example.org>\n", "fix(api)!: add y\n"
+	for name, row := range map[string]struct {
+		messages []string
+		want     string // of sign-off and Conventional Commits, where they were found
+	}{
+		"none":           {messages(30, "Add y"), " | "},
+		"all signed off": {messages(30, signed), "30 of the newest 30 commits | "},
+		"nearly all":     {append(messages(18, signed), messages(2, "Bump z")...), "18 of the newest 20 commits | "},
+		"some":           {append(messages(17, signed), messages(3, "Add y")...), " | "},
+		"few":            {messages(9, signed), " | "},
+		"in a sentence":  {messages(30, "Explain Signed-off-by: a <b>"), " | "},
+		"conventional":   {messages(30, conventional), " | 30 of the newest 30 commits"},
+		"a plain colon":  {messages(30, "net/http: add y"), " | "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := scan.Scan(scan.Tree{Messages: row.messages})
+			checkReport(t, r)
+			where := map[string]string{}
+			for _, f := range r.Rules {
+				where[f.Name] = f.Origin
+			}
+			dco := where["commits need a Signed-off-by line (DCO)"]
+			if got := dco + " | " + where["Conventional Commits"]; got != row.want || r.SignOff != (dco != "") {
+				t.Errorf("got %q, sign-off %v, want %q", got, r.SignOff, row.want)
+			}
+		})
+	}
+}

@@ -59,3 +59,26 @@ func (p *Publisher) CommitMessage(ctx context.Context, r client.Repo, commit str
 	}
 	return got.GetMessage(), parent, nil
 }
+
+// recentCommits is the number of commits that RecentMessages reads, in one request.
+const recentCommits = 50
+
+// RecentMessages returns the messages of a commit and of those before it, the newest first, without those of merges.
+func (p *Publisher) RecentMessages(ctx context.Context, r client.Repo, commit string) (messages []string, err error) {
+	op, err := p.client.Read(ctx, r.Installation, "list commits", r.FullName())
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := op.GitHub.Repositories.ListCommits(op.Ctx, r.Owner, r.Name, &github.CommitsListOptions{
+		SHA: commit, ListOptions: github.ListOptions{PerPage: recentCommits},
+	})
+	if err != nil {
+		return nil, op.Wrap(err)
+	}
+	for _, c := range list {
+		if len(c.Parents) < 2 {
+			messages = append(messages, c.GetCommit().GetMessage())
+		}
+	}
+	return messages, nil
+}
