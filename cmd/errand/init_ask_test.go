@@ -48,3 +48,25 @@ func TestInitKnowsOtherSettings(t *testing.T) {
 		}
 	}
 }
+
+// TestInitTriesTheUsualCommand: if a target of the project fails, the usual command of the language is tried and proposed as well; and a
+// sign-off that nearly all commits have is proposed.
+func TestInitTriesTheUsualCommand(t *testing.T) {
+	c, _ := sandboxed(t, "exit 3")
+	c.seedFiles("lib", map[string]string{"mix.exs": "", "Makefile": "test:\n\t@linter-that-nobody-has\n"})
+	for i := range 12 {
+		c.push("lib", "main", "Add y\n\nSigned-off-by: Ada <ada@example.org>\n", map[string]string{"README.md": strings.Repeat("x", i+1)})
+	}
+	code, out, errs := c.initiate("lib", "--dry-run")
+	if strings.Contains(out, "this host has no sandbox") {
+		t.Skip("this host has no sandbox that isolates: " + out)
+	}
+	for _, want := range []string{
+		"commits need a Signed-off-by line (DCO)  12 of the newest 13 commits", "left out because it failed: exit code 2: linter-that-nobody-has was not found in the sandbox\n    # - make test\n",
+		"from mix.exs: the usual tests of Elixir, because this failed: make test; succeeded\n    - mix test\n", "\n  signoff: true\n",
+	} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, lacks %q:\n%s\n%s", code, want, out, errs)
+		}
+	}
+}

@@ -143,7 +143,10 @@ func (b *Box) tryIn(ctx context.Context, vm fleet.VM, t Target, r *scan.Report, 
 	if err := tr.setup(ctx); err != nil {
 		return err
 	}
-	return tr.check(ctx, opener)
+	if err := tr.check(ctx, opener, "check", r.Check); err != nil {
+		return err
+	}
+	return tr.checkInstead(ctx, opener)
 }
 
 // taskOf returns the task as which the sandbox is known at the tether. Its run is one of checks, which may not call models.
@@ -247,9 +250,8 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// check runs the commands of check as errand does: in a checkout and a home of their own.
-func (t *trial) check(ctx context.Context, opener *workspace.Opener) error {
-	list := t.report.Check
+// check runs commands of check as errand does: in a checkout and a home of their own.
+func (t *trial) check(ctx context.Context, opener *workspace.Opener, run string, list []scan.Command) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -264,7 +266,7 @@ func (t *trial) check(ctx context.Context, opener *workspace.Opener) error {
 	next, failure := 0, ""
 	if t.begin(ctx, "check", &list[0]) {
 		_, err = t.run(ctx, runner.Spec{
-			ID: "check", Argv: []string{"{runner}", "check"}, Dir: t.ws.Place.Dir, Stdin: string(stdin), Duration: trialTime, Stall: -1, Isolation: "subreaper",
+			ID: run, Argv: []string{"{runner}", "check"}, Dir: t.ws.Place.Dir, Stdin: string(stdin), Duration: trialTime, Stall: -1, Isolation: "subreaper",
 		}, func(l runlog.Line) {
 			var got struct {
 				work.CheckResult

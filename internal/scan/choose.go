@@ -65,7 +65,7 @@ type ciCommand struct {
 }
 
 // choose selects the commands for the two lists. Of each kind and language, it prefers what CI runs, then the project's own scripts.
-func choose(all []proposal, ci []ciCommand) (setup, check []Command) {
+func choose(all []proposal, ci []ciCommand) (setup, check []Command, instead []Replaced) {
 	for _, p := range all {
 		if p.kind == kindInstall {
 			c := withCI(p, ci)
@@ -76,12 +76,17 @@ func choose(all []proposal, ci []ciCommand) (setup, check []Command) {
 		}
 	}
 	tested := map[string]bool{}
-	for _, p := range ofKind(kindTest, all, ci) {
+	tests, _ := ofKind(kindTest, all, ci)
+	for _, p := range tests {
 		tested[p.language] = true
 	}
 	var rest []Command
 	for _, k := range []kind{kindLint, kindBuild, kindTest} { // tests may need what a build makes
-		for _, p := range ofKind(k, all, ci) {
+		list, replaced := ofKind(k, all, ci)
+		if k != kindBuild {
+			instead = append(instead, replaced...)
+		}
+		for _, p := range list {
 			if k == kindBuild && !inCI(p, ci) && testsBuild(p.language, tested) {
 				continue
 			}
@@ -89,9 +94,9 @@ func choose(all []proposal, ci []ciCommand) (setup, check []Command) {
 		}
 	}
 	if len(rest) == 0 {
-		return setup, nil
+		return setup, nil, nil
 	}
-	return setup, append(check, rest...)
+	return setup, append(check, rest...), instead
 }
 
 // testsBuild reports whether the tests of a language, or of the whole project, also build it.
@@ -108,8 +113,8 @@ func testsBuild(language string, tested map[string]bool) bool {
 // A part is a part of a project: a language in a folder. The whole project is the root without a language.
 type part struct{ language, dir string }
 
-// ofKind returns the proposals of a kind: of each part those of CI, or else the best.
-func ofKind(k kind, all []proposal, ci []ciCommand) (list []proposal) {
+// ofKind returns the proposals of a kind: of each part those of CI, or else the best; and the usual commands that targets replace.
+func ofKind(k kind, all []proposal, ci []ciCommand) (list []proposal, replaced []Replaced) {
 	covered := map[part]bool{} // parts whose commands CI runs
 	for _, c := range ci {
 		if c.kind == k && len(list) < maxCommands {
@@ -130,10 +135,19 @@ func ofKind(k kind, all []proposal, ci []ciCommand) (list []proposal) {
 		}
 	}
 	if len(general) > 0 && (missed || len(list)+len(own) == 0) {
-		own = slices.DeleteFunc(own, func(p proposal) bool { return p.rank < script })
-		return append(append(list, own...), general...)
+		var by []string
+		for _, p := range general {
+			by = append(by, p.run)
+		}
+		own = slices.DeleteFunc(own, func(p proposal) bool {
+			if p.rank < script {
+				replaced = append(replaced, Replaced{p.command(), by})
+			}
+			return p.rank < script
+		})
+		return append(append(list, own...), general...), replaced
 	}
-	return append(list, own...)
+	return append(list, own...), nil
 }
 
 func bestRank(k kind, p proposal, all []proposal) (best rank) {

@@ -40,6 +40,8 @@ type Report struct {
 	// Setup and Check are the proposed commands, in order.
 	Setup []Command `json:"setup"`
 	Check []Command `json:"check"`
+	// Instead are the usual checks of languages that were left out for targets of the project.
+	Instead []Replaced `json:"-"`
 	// SignOff proposes signoff: contributions need a Signed-off-by line.
 	SignOff bool `json:"signoff"`
 	// Guides are the files with instructions that agents read by default, and the guide for contributors; empty without the latter.
@@ -90,6 +92,12 @@ type Command struct {
 	Modules []string `json:"-"`
 	// Outcome is what happened when the command was tried; nil if it was not.
 	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Replaced is the usual command of a language, and the targets of the project that are proposed in its place.
+type Replaced struct {
+	Command
+	By []string
 }
 
 // A Status is how a command ended that was tried.
@@ -149,7 +157,7 @@ func Scan(t Tree) Report {
 			r.addModule(all[i].dir, all[i].language, all[i].origin)
 		}
 	}
-	r.Setup, r.Check = choose(all, x.ciCommands())
+	r.Setup, r.Check, r.Instead = choose(all, x.ciCommands())
 	if len(r.Setup) > maxCommands || len(r.Check) > maxCommands {
 		r.Notes = append(r.Notes, "There are more commands than a list may have; the others were left out.")
 		r.Setup, r.Check = r.Setup[:min(len(r.Setup), maxCommands)], r.Check[:min(len(r.Check), maxCommands)]
