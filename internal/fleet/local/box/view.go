@@ -52,7 +52,7 @@ func viewOf(rec Record, dir string) ([]mount, error) {
 			view = append(view, mount{Do: mountBind, From: path, To: path})
 		}
 	}
-	for _, path := range hostFiles() {
+	for _, path := range append(hostFiles(), javaFiles("/etc")...) {
 		view = append(view, mount{Do: mountBind, From: path, To: path, Optional: true})
 	}
 	for _, name := range etc {
@@ -136,6 +136,16 @@ func hostFiles() []string {
 		"/etc/pki/ca-trust", "/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf",
 		"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
 	}
+}
+
+// javaFiles are the settings below /etc without which Java and Maven do not start where Debian's packages install them. Settings that may
+// have passwords are not among them: settings.xml, and those of the management of Java.
+func javaFiles(etc string) (list []string) {
+	for _, pattern := range []string{"java-*-openjdk/jvm-*.cfg", "java-*-openjdk/*.properties", "java-*-openjdk/security", "maven/m2.conf", "maven/logging"} {
+		found, _ := filepath.Glob(filepath.Join(etc, pattern)) // it fails only for a bad pattern
+		list = append(list, found...)
+	}
+	return list
 }
 
 // writeEtc writes the few files without which common tools fail.
