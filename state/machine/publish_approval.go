@@ -120,6 +120,64 @@ func saveUnpublished(c *change, reason string) {
 	c.t.Saved = append(c.t.Saved, state.SavedWork{Run: w.Run, Ref: w.Ref, At: c.e.Now, Reason: reason})
 }
 
+// continueFoundPR continues with a pull request that errand opened before its store was restored from an older backup.
+func continueFoundPR(c *change) {
+	found := of[event.PRFound](c)
+	reason := fmt.Sprintf("pull request #%d has the work already", found.PR.Number)
+	saveUnpublished(c, reason)
+	c.dropRun(reason)
+	c.t.PR, c.t.Work, c.dropWork = &found.PR, nil, true
+	c.t.Branch.Head, c.t.Branch.Tree = found.Head, ""
+	c.enterPhase(state.PhasePROpen, reason)
+	c.enqueuePost(fmt.Sprintf("pr-%d", found.PR.Number), state.Post{Kind: state.PostPROpened, By: c.personToNotify()})
+	c.enqueueGather(c.e.Now.Add(c.p.Gather))
+}
+
+// isLaunching reports whether the event is about the task's run, and that is about to be launched.
+func isLaunching(c *change) bool {
+	return c.t.Run != nil && c.t.Run.State == state.RunLaunching && c.t.Run.ID == c.e.Run
+}
+
+// isRebasing reports whether the event is about work that is to be rebased onto other commits.
+func isRebasing(c *change) bool {
+	return c.t.Work != nil && c.t.Work.Run == c.e.Run && c.t.Step == state.JobRebase
+}
+
+// continueUnanswered removes the feedback that errand had answered before its store was restored from an older backup. The run is launched
+// for the rest; if nothing is left, the round is over, and unpublished work of it is saved. Work that would be rebased is saved as well, and
+// the next round addresses the rest: the branch has that work already, in the form of the errand that was lost.
+func continueUnanswered(c *change) {
+	answered, left := of[event.AnswersFound](c).IDs, false
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
+		if !slices.Contains(answered, f.ID) {
+			left = left || f.Kind != state.FeedbackCondition && f.Kind != state.FeedbackConflict
+			return false
+		}
+		c.t.SeenIDs = appendBounded(c.t.SeenIDs, f.ID, maxTrustedSeenIDs)
+		moveToDiscussion(c, f)
+		return true
+	})
+	if left && isLaunching(c) {
+		c.enqueueStep(state.JobLaunch)
+		return
+	}
+	if isRebasing(c) {
+		for i := range c.t.Feedback {
+			if f := &c.t.Feedback[i]; f.TakenBy == c.t.Work.Run && f.Kind != state.FeedbackCondition {
+				f.TakenBy = ""
+			}
+		}
+		c.t.Branch.Tree = ""
+	}
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind == state.FeedbackConflict }) // of work that is dropped
+	reason := fmt.Sprintf("review round %d was answered before errand was restored from a backup", c.t.Round)
+	saveUnpublished(c, reason)
+	c.dropRun(reason)
+	c.t.Work, c.dropWork = nil, true
+	c.enterPhase(state.PhasePROpen, reason)
+	c.gatherMissed(false)
+}
+
 // unreadRun returns the task's last run if its work exists only on the VM: it just ended, was interrupted, or asked a
 // question.
 func unreadRun(c *change) *state.Run {
