@@ -56,7 +56,7 @@ func TestHeavyRelease(t *testing.T) {
 	source := strings.TrimSpace(string(checkout))
 	first := makeRelease(t, source, filepath.Join(t.TempDir(), "a"), "umask 022", "TZ=UTC", "LC_ALL=C")
 	second := makeRelease(t, source, filepath.Join(t.TempDir(), "another folder", "with a longer name"), "umask 077",
-		"TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "GOFLAGS=-tags=another", "GOAMD64=v3", "GOARM64=v8.2", "TAR_OPTIONS=--format=pax", "GZIP=-1")
+		"TZ=Pacific/Auckland", "LC_ALL=C.UTF-8", "GOFLAGS=-tags=another", "GOAMD64=v3", "GOARM64=v8.2", "TAR_OPTIONS=--exclude=LICENSE", "GZIP=-1")
 	sums := checksums(t, first)
 	if diff := cmp.Diff(sums, checksums(t, second)); diff != "" {
 		t.Fatalf("the second release differs:\n%s", diff)
