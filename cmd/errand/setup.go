@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -95,7 +96,7 @@ func setupDir(w cli.World) string {
 
 func (s setting) run(ctx context.Context, w cli.World) error {
 	if s.printManifest {
-		return s.print(w)
+		return s.print(ctx, w)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -131,10 +132,21 @@ func systemctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// print prints the manifest.
-func (s setting) print(w cli.World) error {
+// print prints the manifest. It asks an Enterprise Server for its version, because older ones refuse some events.
+func (s setting) print(ctx context.Context, w cli.World) error {
 	if err := setup.CheckManifest(s.manifest); err != nil {
 		return cli.Usage(err)
+	}
+	if manifest.IsEnterpriseServer(s.manifest.GitHub) {
+		version, err := manifest.ServerVersion(ctx, http.DefaultTransport, config.GitHub{URL: s.manifest.GitHub}.WithURLs().APIURL)
+		if errors.Is(err, manifest.ErrNotGitHub) {
+			return fmt.Errorf("--github: %w", err)
+		}
+		if err != nil {
+			_, _ = fmt.Fprintf(w.Err, "%v\n", err)
+		}
+		s.manifest.Version = version
+		_, _ = io.WriteString(w.Err, setup.WithoutEvents(s.manifest.GitHub, version))
 	}
 	e := json.NewEncoder(w.Out)
 	e.SetIndent("", "  ")

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,14 +20,34 @@ import (
 
 func TestPrintManifest(t *testing.T) {
 	t.Parallel()
-	code, out, errs := call(t, nil, "setup", "--print-manifest", "--name", "errand of acme", "--public-url", "https://errand.example.org/", "--github", "https://ghes.example", "--redirect", "http://127.0.0.1:9/created")
-	var m manifest.Manifest
-	if err := json.Unmarshal([]byte(out), &m); err != nil || code != 0 || errs != "" {
-		t.Fatalf("code %d, errors %q: %v\n%s", code, errs, err, out)
+	server := func(version string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"installed_version": %q}`, version)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
 	}
-	if m.Name != "errand of acme" || m.Hook.URL != "https://errand.example.org/api/github/hook" || !m.Hook.Active || m.Public || m.RedirectURL != "http://127.0.0.1:9/created" ||
-		m.Permissions["contents"] != "write" || strings.Contains(out, "sub_issues") {
-		t.Errorf("the manifest is %+v", m)
+	for github, c := range map[string]struct{ errs, events string }{
+		"https://github.com": {"", `"sub_issues","issue_dependencies"`},
+		server("3.18.2"):     {"GitHub Enterprise Server 3.18.2 does not know sub_issues and issue_dependencies: ", `"workflow_run","repository"`},
+		server("3.20.0"):     {"GitHub Enterprise Server 3.20.0 does not know sub_issues: ", `"workflow_run","issue_dependencies","repository"`},
+		"http://127.0.0.1:1": {"connection refused\nThe version of this GitHub Enterprise Server is not known", `"workflow_run","repository"`},
+	} {
+		code, out, errs := call(t, nil, "setup", "--print-manifest", "--name", "errand of acme", "--public-url", "https://errand.example.org/", "--github", github, "--redirect", "http://127.0.0.1:9/created")
+		var m manifest.Manifest
+		if err := json.Unmarshal([]byte(out), &m); err != nil || code != 0 || !strings.Contains(errs, c.errs) || c.errs == "" && errs != "" {
+			t.Fatalf("%s: code %d, errors %q: %v\n%s", github, code, errs, err, out)
+		}
+		if m.Name != "errand of acme" || m.Hook.URL != "https://errand.example.org/api/github/hook" || !m.Hook.Active || m.Public || m.RedirectURL != "http://127.0.0.1:9/created" ||
+			m.Permissions["contents"] != "write" {
+			t.Errorf("%s: the manifest is %+v", github, m)
+		}
+		if events, err := json.Marshal(m.Events); err != nil || !strings.Contains(string(events), c.events) {
+			t.Errorf("%s: the events are %s, want %s in them (%v)", github, events, c.events, err)
+		}
+	}
+	if code, out, errs := call(t, nil, "setup", "--print-manifest", "--public-url", "https://errand.example.org", "--github", server("")); code != 1 || out != "" || !strings.Contains(errs, "--github: this is not the API") {
+		t.Errorf("another server: code %d, output %q, errors %q", code, out, errs)
 	}
 	for name, c := range map[string]struct {
 		args []string

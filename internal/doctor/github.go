@@ -39,8 +39,8 @@ type GitHubConfig struct {
 	// PublicURL is errand's own address for webhooks, without the path; empty if it is not configured.
 	PublicURL string
 	Assignee  string // trigger.assignee
-	// Events are those that the App has to send.
-	Events []string
+	// Events returns those that the App has to send; nil: none. It is called after the App was read, when GitHub's version is known.
+	Events func() []string
 	// ReadsWebhooks is set if errand reads webhooks from GitHub's log, and GitHub cannot send them.
 	ReadsWebhooks bool
 	// Stopped is set if errand does not run, so that it cannot receive webhooks.
@@ -70,6 +70,9 @@ type githubCheck struct {
 // GitHubCheck checks the clock, the App's credentials, permissions and webhook, and each installation with its rate limit and
 // assignee. Without valid credentials it stops there.
 func GitHubCheck(api GitHub, cfg GitHubConfig) Check {
+	if cfg.Events == nil {
+		cfg.Events = func() []string { return nil }
+	}
 	return func(ctx context.Context) []Finding {
 		c := &githubCheck{GitHubConfig: cfg, api: api}
 		if c.clock(ctx) && c.credentials(ctx) {
@@ -177,7 +180,7 @@ func (c *githubCheck) grants(check, where string, in forge.Installation) {
 	problem := func(s Status, found, meaning string) {
 		c.add(Finding{Check: check, Status: s, Found: found, Meaning: meaning, Fix: "Open " + in.URL + ", grant it, and save."})
 	}
-	events := in.MissingEvents(c.Events)
+	events := in.MissingEvents(c.Events())
 	if len(required) > 0 {
 		problem(Failed, fmt.Sprintf("Required permissions are missing in %s: %s.", where, strings.Join(required, "; ")), "errand starts no agent there.")
 	}
@@ -262,7 +265,7 @@ func (c *githubCheck) installations(ctx context.Context) {
 			c.grants("github.installations", "the installation on "+in.Account.Login, in)
 			c.rate(ctx, in)
 			left -= c.repositories(ctx, in, left)
-		case len(in.MissingPermissions())+len(in.MissingEvents(c.Events)) > 0:
+		case len(in.MissingPermissions())+len(in.MissingEvents(c.Events())) > 0:
 			c.grants("github.installations", "the installation on "+in.Account.Login, in)
 		}
 	}

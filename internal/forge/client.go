@@ -29,6 +29,9 @@ type (
 	LargeFileError = publish.LargeFileError
 )
 
+// VersionHeader is the header in which an Enterprise Server names its version.
+const VersionHeader = client.VersionHeader
+
 // See [client.Class].
 const (
 	ClassTemporary = client.ClassTemporary

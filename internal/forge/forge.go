@@ -49,6 +49,9 @@ func (f *Forge) InvalidateTokens() {
 	f.expireInstallations()
 }
 
+// EnterpriseVersion returns the version of the Enterprise Server, as in its latest answer, or "" if there was none yet, or for github.com.
+func (f *Forge) EnterpriseVersion() string { return f.client.EnterpriseVersion() }
+
 // GitURL returns the address from which git fetches a repository, without credentials.
 func (f *Forge) GitURL(r Repo) string { return f.client.GitURL(r) }
 

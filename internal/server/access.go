@@ -32,7 +32,7 @@ func (s *Server) missingOf(in forge.Installation, account string, needsTeams boo
 			Account: account, Permission: l.Permission, Needed: l.Level, Granted: l.Granted, Required: l.Required, For: l.For, URL: in.URL,
 		})
 	}
-	for _, event := range in.MissingEvents(manifest.Events(s.cfg.GitHub.WithURLs().URL)) {
+	for _, event := range in.MissingEvents(manifest.Events(s.cfg.GitHub.WithURLs().URL, s.forge.EnterpriseVersion())) {
 		list = append(list, admin.Missing{Account: account, Event: event, For: "immediate notification; without it errand notices changes in a periodic sweep, or not at all", URL: in.URL})
 	}
 	return list

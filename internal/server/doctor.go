@@ -125,7 +125,7 @@ func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs, 
 		doctor.HostCheck(host),
 		doctor.GitHubCheck(s.forge, doctor.GitHubConfig{
 			API: g.APIURL, AppID: g.AppID, AppURL: appPages(g.URL), PublicURL: s.cfg.PublicURL, Assignee: s.cfg.Trigger.Assignee, Now: s.opts.Now,
-			Events:        manifest.Events(g.URL),
+			Events:        func() []string { return manifest.Events(g.URL, s.forge.EnterpriseVersion()) },
 			ReadsWebhooks: s.readWebhooks() != 0,
 			Stopped:       s.started.IsZero(),
 			SignIn: doctor.SignIn{

@@ -202,13 +202,6 @@ func (r *run) publicURL() string {
 	return ""
 }
 
-func (r *run) askAddress(ctx context.Context) error {
-	if err := r.askAll(ctx, "github", "webhooks", "tls", "public_url", "listen", "trusted_proxies", "data"); err != nil {
-		return err
-	}
-	return r.checkFoldersEarly()
-}
-
 func (r *run) askTrigger(ctx context.Context) error {
 	r.say("People start a task with a label, by assigning the issue, or by mentioning the App in a comment. GitHub does not let\n" +
 		"people assign an App, so assignments need an ordinary account, a machine user, with the triage role.\n")

@@ -21,8 +21,14 @@ func (r *run) createApp(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	github := r.answer("github")
+	if r.version == "" { // the step that asks for the address was left out
+		if err := r.checkServer(ctx); err != nil {
+			return err
+		}
+	}
+	r.say("%s", WithoutEvents(github, r.version))
 	m := manifest.New(manifest.Options{
-		Name: r.answer("app_name"), GitHub: github, PublicURL: r.publicURL(), RedirectURL: s.createdURL(),
+		Name: r.answer("app_name"), GitHub: github, PublicURL: r.publicURL(), RedirectURL: s.createdURL(), Version: r.version,
 	})
 	form, err := newAppForm(manifest.NewAppPage(github, r.answer("organization")), m, r.Now, func(code string) (string, error) {
 		if err := r.convert(ctx, code); err != nil {

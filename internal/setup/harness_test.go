@@ -36,9 +36,13 @@ type office struct {
 	failed  []string
 }
 
-func newOffice(t *testing.T) *office {
+func newOffice(t *testing.T, change ...func(*simgithub.Config)) *office {
 	t.Helper()
-	sim, err := simgithub.New(simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: rsatest.Key(), AppSlug: "another", Pages: web.Handler, Record: t.TempDir()})
+	cfg := simgithub.Config{Dir: filepath.Join(t.TempDir(), "github"), Key: rsatest.Key(), AppSlug: "another", Pages: web.Handler, Record: t.TempDir()}
+	for _, f := range change {
+		f(&cfg)
+	}
+	sim, err := simgithub.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

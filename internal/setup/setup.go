@@ -112,11 +112,12 @@ type run struct {
 	rescued   string        // copy of the App's credentials, outside of a folder that could not be written
 	cfg       config.Config // valid if loaded is set
 	loaded    bool
-	asked     bool // for the user that runs errand
-	chosen    bool // that user gets the files at the end
-	handed    bool // it has them, so root changes nothing in the folder any more
-	rewritten bool // the configuration or the unit is new
-	started   bool // the service runs
+	asked     bool   // for the user that runs errand
+	chosen    bool   // that user gets the files at the end
+	handed    bool   // it has them, so root changes nothing in the folder any more
+	version   string // of the Enterprise Server, or "" if it is not known
+	rewritten bool   // the configuration or the unit is new
+	started   bool   // the service runs
 }
 
 // lockName is the file that keeps two setups apart.

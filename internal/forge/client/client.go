@@ -108,6 +108,14 @@ func (c *Client) Now() time.Time { return c.cfg.Now() }
 // Tokens returns the tokens for git.
 func (c *Client) Tokens() *Tokens { return c.tokens }
 
+// EnterpriseVersion returns the version of the Enterprise Server, as in its latest answer, or "" if there was none yet, or for github.com.
+func (c *Client) EnterpriseVersion() string {
+	if v := c.tr.version.Load(); v != nil {
+		return *v
+	}
+	return ""
+}
+
 // Anonymous returns a client without credentials that uses the same transport.
 func (c *Client) Anonymous() *github.Client {
 	client := github.NewClient(&http.Client{Transport: c.tr})

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -30,6 +31,9 @@ const (
 	logDeprecation  = "deprecation"
 	logSunset       = "sunset"
 )
+
+// VersionHeader is the header in which an Enterprise Server names its version.
+const VersionHeader = "X-GitHub-Enterprise-Version"
 
 const (
 	maxResponse = 64 << 20 // bytes of one response
@@ -49,6 +53,7 @@ type transport struct {
 	log     zerolog.Logger
 	metrics func(Request)
 	calls   *requestCounter
+	version atomic.Pointer[string] // of the Enterprise Server, as in its latest answer; nil for github.com
 
 	write, data RateLimit
 	mu          sync.Mutex
@@ -171,6 +176,9 @@ func (t *transport) attempt(req *http.Request, body []byte, op *Operation, forTo
 	stats.Status = resp.StatusCode
 	if n, err := strconv.Atoi(resp.Header.Get("X-RateLimit-Remaining")); err == nil {
 		stats.Remaining = n
+	}
+	if v := resp.Header.Get(VersionHeader); v != "" {
+		t.version.Store(&v)
 	}
 	t.warnOfSunset(op, resp)
 	if l := t.limits.update(op.installation, a, resp, content); l != nil {

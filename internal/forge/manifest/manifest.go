@@ -6,7 +6,6 @@ package manifest
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/handlers"
@@ -46,6 +45,7 @@ type Options struct {
 	GitHub      string // address of GitHub's web pages
 	PublicURL   string // errand's own address, without a path; empty if errand reads webhooks from GitHub's log
 	RedirectURL string
+	Version     string // of an Enterprise Server, as from [ServerVersion]; empty if it is not known
 }
 
 // New returns the manifest of an App.
@@ -53,7 +53,7 @@ func New(o Options) Manifest {
 	m := Manifest{
 		Name: o.Name, URL: HomePage, RedirectURL: o.RedirectURL,
 		Hook:        Hook{URL: HookURL(o.PublicURL), Active: true},
-		Permissions: map[string]string{}, Events: Events(o.GitHub),
+		Permissions: map[string]string{}, Events: Events(o.GitHub, o.Version),
 	}
 	if o.PublicURL != "" {
 		m.CallbackURLs = []string{oauth.CallbackURL(o.PublicURL)}
@@ -71,15 +71,6 @@ func HookURL(publicURL string) string {
 		return handlers.NoHook
 	}
 	return strings.TrimSuffix(publicURL, "/") + handlers.HookPath
-}
-
-// Events returns the events for an App of a GitHub. An Enterprise Server refuses a manifest with an event that it does not know, so
-// the newest events are left out there.
-func Events(github string) []string {
-	if !IsEnterpriseServer(github) {
-		return forge.Events()
-	}
-	return slices.DeleteFunc(forge.Events(), func(e string) bool { return e == "sub_issues" || e == "issue_dependencies" })
 }
 
 // IsEnterpriseServer reports whether an address is that of a GitHub Enterprise Server, not of GitHub's own service.

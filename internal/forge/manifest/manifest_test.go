@@ -2,15 +2,22 @@ package manifest_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/manifest"
+	"github.com/errand-bot/errand/internal/webtest"
 )
 
 // TestManifestMatchesAppYML compares the manifest for github.com with app.yml, value by value.
@@ -66,21 +73,83 @@ func TestManifestHasOnlyKeysOfGitHub(t *testing.T) {
 	}
 }
 
-func TestNewEventsAreOmittedOnEnterpriseServers(t *testing.T) {
+// TestOnlyUnknownEventsAreOmitted compares the events that are left out with GitHub's descriptions of webhooks: one for each version of the
+// Enterprise Server.
+func TestOnlyUnknownEventsAreOmitted(t *testing.T) {
 	t.Parallel()
-	for github, all := range map[string]bool{
-		"https://github.com": true, "https://GitHub.com/": true, "https://acme.ghe.com": true,
-		"https://github.acme.example": false, "https://github.com.evil.example": false, "http://127.0.0.1:3000": false,
+	both, sub := []string{"sub_issues", "issue_dependencies"}, []string{"sub_issues"}
+	for _, c := range []struct {
+		github, version string
+		want            []string
+	}{
+		{"https://github.com", "", nil},
+		{"https://GitHub.com/", "3.2.1", nil},
+		{"https://acme.ghe.com", "", nil},
+		{"https://github.com.evil.example", "", both},
+		{"http://127.0.0.1:3000", "", both},
+		{"https://ghes.example", "GitHub AE", both},
+		{"https://ghes.example", "2.22.9", both},
+		{"https://ghes.example", "3.2.0", both},
+		{"https://ghes.example", "3.18.4", both},
+		{"https://ghes.example", "3.19.0", sub},
+		{"https://ghes.example", "3.19.0.rc1", sub},
+		{"https://ghes.example", "3.22.1", sub},
+		{"https://ghes.example", "4.0.0", sub},
 	} {
-		events := manifest.Events(github)
-		for _, e := range []string{"sub_issues", "issue_dependencies"} {
-			if slices.Contains(events, e) != all {
-				t.Errorf("%s: event %s: %v, want %v", github, e, !all, all)
+		if diff := cmp.Diff(c.want, manifest.UnknownEvents(c.github, c.version)); diff != "" {
+			t.Errorf("%s, version %q: unknown events (-want +got):\n%s", c.github, c.version, diff)
+		}
+		events := manifest.Events(c.github, c.version)
+		if len(events)+len(c.want) != len(forge.Events()) || !slices.Contains(events, "issue_comment") {
+			t.Errorf("%s, version %q: the events are %v", c.github, c.version, events)
+		}
+	}
+}
+
+// TestServerVersion asks servers that answer in every way.
+func TestServerVersion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status                 int
+		header, body, location string
+		want                   string
+		other, unclear         bool
+	}{
+		"header":             {status: 200, header: "3.19.2", body: "{}", want: "3.19.2"},
+		"body":               {status: 200, body: `{"installed_version": "3.18.0", "hooks": ["192.0.2.1"]}`, want: "3.18.0"},
+		"private mode":       {status: 401, header: "3.17.1", body: `{"message": "Must authenticate"}`, want: "3.17.1"},
+		"a login in between": {status: 401, body: `{}`, unclear: true},
+		"under maintenance":  {status: 503, body: `<html>`, unclear: true},
+		"a page":             {status: 200, body: `<html>Welcome to nginx!</html>`, other: true},
+		"no version":         {status: 200, body: `{"hooks": []}`, other: true},
+		"a hostile version":  {status: 200, header: "<script>", body: `{"installed_version": "3.x"}`, other: true},
+		"an endless answer":  {status: 200, body: `{"hooks": "` + strings.Repeat("x", 5<<20), other: true},
+		"nothing there":      {status: 404, body: `<html>`, other: true},
+		"leads elsewhere":    {status: 302, location: "/login", other: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/api/v3/meta" {
+					t.Errorf("request for %s", r.URL.Path)
+				}
+				for k, v := range map[string]string{"X-GitHub-Enterprise-Version": c.header, "Location": c.location} {
+					if v != "" {
+						w.Header().Set(k, v)
+					}
+				}
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.body)
+			}))
+			defer server.Close()
+			got, err := manifest.ServerVersion(t.Context(), webtest.Transport(), server.URL+"/api/v3/")
+			if got != c.want || errors.Is(err, manifest.ErrNotGitHub) != c.other || (err != nil) != (c.other || c.unclear) || err != nil && len(err.Error()) > 300 {
+				t.Errorf("got %q, %v", got, err)
 			}
-		}
-		if !slices.Contains(events, "issue_comment") {
-			t.Errorf("%s: the manifest has no issue_comment", github)
-		}
+		})
+	}
+	if _, err := manifest.ServerVersion(t.Context(), webtest.Transport(), "http://127.0.0.1:1/api/v3"); err == nil || errors.Is(err, manifest.ErrNotGitHub) {
+		t.Errorf("nobody answers: %v", err)
 	}
 }
 

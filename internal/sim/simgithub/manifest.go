@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/mod/semver"
+
 	"github.com/errand-bot/errand/internal/sim/simgithub/delivery"
 )
 
@@ -74,6 +76,20 @@ func ParseManifest(text string) (Manifest, error) {
 	for name, level := range m.DefaultPermissions {
 		if withDefaults(Config{}).Permissions[name] == "" || levelRank(level) == 0 {
 			return m, errUnprocessable("Default permission records resource is not included in the list: %s", name)
+		}
+	}
+	return m, nil
+}
+
+// ReadManifest is ParseManifest of the Enterprise Server that is simulated: it refuses events that its version does not know.
+func (s *Sim) ReadManifest(text string) (Manifest, error) {
+	m, err := ParseManifest(text)
+	if err != nil {
+		return m, err
+	}
+	for _, event := range m.DefaultEvents {
+		if event == "sub_issues" || event == "issue_dependencies" && semver.Compare("v"+s.cfg.EnterpriseVersion, "v3.19") < 0 {
+			return m, errUnprocessable("Default events unsupported: %s", event)
 		}
 	}
 	return m, nil

@@ -73,6 +73,6 @@ func rateLimit(c *call) (any, error) {
 
 func meta(c *call) (any, error) {
 	return obj{
-		"verifiable_password_authentication": false, "installed_version": "3.18.0", "hooks": []string{"127.0.0.0/8", "::1/128"},
+		"verifiable_password_authentication": false, "installed_version": c.s.cfg.EnterpriseVersion, "hooks": []string{"127.0.0.0/8", "::1/128"},
 	}, nil
 }

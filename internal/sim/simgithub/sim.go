@@ -38,6 +38,9 @@ type Config struct {
 	// default is no limit.
 	ContentRate int
 	HookTimeout time.Duration // default 10 s, as on GitHub
+	// EnterpriseVersion is the version of the Enterprise Server that is simulated. An App's manifest can have the events that it knows. The
+	// default is 3.18.0.
+	EnterpriseVersion string
 	// Pages serves everything that is neither API nor git. The default is nothing.
 	Pages func(*Sim, zerolog.Logger) http.Handler
 	// Record is a folder for one record of each shape of answer and webhook. The default is the value of record.Var, or
@@ -127,7 +130,10 @@ func New(cfg Config) (*Sim, error) {
 		cancel()
 		return nil, err
 	}
-	s.handler = handler
+	s.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-GitHub-Enterprise-Version", cfg.EnterpriseVersion)
+		handler.ServeHTTP(w, r)
+	})
 	s.hooks = delivery.New(ctx, delivery.Config{
 		Now: cfg.Now, Timeout: cfg.HookTimeout, AppID: s.app.ID,
 		OnSend: func(d *delivery.Delivery) { s.records.Webhook(d.Event, d.ReqHeader, d.Payload) },
@@ -164,6 +170,9 @@ func withDefaults(cfg Config) Config {
 	}
 	if cfg.RateLimit == 0 {
 		cfg.RateLimit = 5000
+	}
+	if cfg.EnterpriseVersion == "" {
+		cfg.EnterpriseVersion = "3.18.0"
 	}
 	if cfg.Record == "" {
 		cfg.Record = os.Getenv(record.Var)

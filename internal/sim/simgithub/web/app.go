@@ -33,7 +33,7 @@ func (w *site) newAppPage(v *visit) error {
 		}
 	}
 	text := v.r.PostForm.Get("manifest")
-	m, err := simgithub.ParseManifest(text)
+	m, err := w.s.ReadManifest(text)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (v *visit) owner() string {
 
 // actCreateApp creates the App and sends the browser back with its code.
 func actCreateApp(v *visit) (string, error) {
-	m, err := simgithub.ParseManifest(v.r.PostForm.Get("manifest"))
+	m, err := v.web.s.ReadManifest(v.r.PostForm.Get("manifest"))
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,69 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/forge/manifest"
+)
+
+// askAddress asks for the addresses, and looks whether GitHub answers at its own.
+func (r *run) askAddress(ctx context.Context) error {
+	keys := []string{"github", "webhooks", "tls", "public_url", "listen", "trusted_proxies", "data"}
+	for range maxTries {
+		if err := r.askAll(ctx, keys...); err != nil {
+			return err
+		}
+		q := questionOf("github")
+		err := r.checkServer(ctx)
+		_, given := r.given[q.Key]
+		switch {
+		case err == nil:
+			return r.checkFoldersEarly()
+		case given || !r.front.interactive() || q.fixed(r) || ctx.Err() != nil:
+			return fmt.Errorf("%s: %w", q.Key, err)
+		}
+		r.refuse(q, err)
+		keys = []string{q.Key}
+	}
+	return errors.New("no address was entered that can be used")
+}
+
+// checkServer reads the version of an Enterprise Server. It returns an error if something else answers at its address; a server that does not
+// answer now may do so later.
+func (r *run) checkServer(ctx context.Context) error {
+	github := r.answer("github")
+	if r.version = ""; !manifest.IsEnterpriseServer(github) {
+		return nil
+	}
+	version, err := manifest.ServerVersion(ctx, r.Transport, config.GitHub{URL: github}.WithURLs().APIURL)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, manifest.ErrNotGitHub):
+		return fmt.Errorf("%w; write the address at which people open GitHub in a browser", err)
+	case err != nil:
+		r.say("Not checked: %v.\n", err)
+		return nil
+	}
+	r.version = version
+	r.say("A GitHub Enterprise Server %s answers at %s.\n", version, strings.TrimSuffix(github, "/"))
+	return nil
+}
+
+// WithoutEvents says which events a new App does without because its GitHub does not know them, or returns "" if it has all of them.
+func WithoutEvents(github, version string) string {
+	unknown := strings.Join(manifest.UnknownEvents(github, version), " and ")
+	const later = "errand notices such changes a little later"
+	switch {
+	case unknown == "":
+		return ""
+	case version == "":
+		return fmt.Sprintf("The version of this GitHub Enterprise Server is not known, and older ones do not know the events %s: the App does without, and\n"+
+			"%s. If your server knows them, add them in the App's settings.\n", unknown, later)
+	}
+	return fmt.Sprintf("GitHub Enterprise Server %s does not know %s: the App does without, and %s.\n", version, unknown, later)
+}
