@@ -33,6 +33,27 @@ func New(cfg config.Config, listen string) (client *http.Client, base string) {
 	}, base
 }
 
+// ServerName is the header Server of errand's answer to a health check, by which it is told from other programs.
+const ServerName = "errand"
+
+const healthTimeout = 3 * time.Second
+
+// Answers reports whether an errand answers at one of its addresses.
+func Answers(ctx context.Context, cfg config.Config, listen string) bool {
+	client, base := New(cfg, listen)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/healthz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK && resp.Header.Get("Server") == ServerName
+}
+
 // Address returns an address at which this host reaches a listener: one on all addresses is reached at a local one.
 func Address(listen string) string {
 	host, port, err := net.SplitHostPort(listen)

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/oauth"
 	"github.com/errand-bot/errand/internal/httpserver"
+	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/state"
 )
 
@@ -173,6 +174,7 @@ func (s *Server) serve(ctx context.Context, ln net.Listener, h http.Handler) err
 
 // health answers that the process serves.
 func health(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Server", selfclient.ServerName)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte("ok\n"))
 }

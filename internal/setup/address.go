@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"syscall"
 
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge/manifest"
+	"github.com/errand-bot/errand/internal/selfclient"
 )
 
-// askAddress asks for the addresses, and looks whether GitHub answers at its own.
+// askAddress asks for the addresses, and looks whether GitHub answers at its own, and whether errand can have the one on this host.
 func (r *run) askAddress(ctx context.Context) error {
 	keys := []string{"github", "webhooks", "tls", "public_url", "listen", "trusted_proxies", "data"}
 	for range maxTries {
@@ -20,16 +23,52 @@ func (r *run) askAddress(ctx context.Context) error {
 		q := questionOf("github")
 		err := r.checkServer(ctx)
 		_, given := r.given[q.Key]
-		switch {
-		case err == nil:
-			return r.checkFoldersEarly()
-		case given || !r.front.interactive() || q.fixed(r) || ctx.Err() != nil:
+		if err != nil && (given || !r.front.interactive() || q.fixed(r) || ctx.Err() != nil) {
 			return fmt.Errorf("%s: %w", q.Key, err)
 		}
-		r.refuse(q, err)
-		keys = []string{q.Key}
+		if err != nil {
+			r.refuse(q, err)
+			keys = []string{q.Key}
+			continue
+		}
+		if err = r.checkPort(ctx); err == nil {
+			return r.checkFoldersEarly()
+		}
+		keys, r.refused["listen"] = []string{"listen"}, err.Error()
+		r.say("%v.\n", err)
 	}
 	return errors.New("no address was entered that can be used")
+}
+
+// checkPort returns an error, once per address, if the operator has to choose whether errand shall serve at an address that it cannot have now.
+// Nobody is stopped: the other program may be an earlier errand, or about to end.
+func (r *run) checkPort(ctx context.Context) error {
+	listen := r.answer("listen")
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", listen)
+	if err == nil {
+		return ln.Close()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil // the step ends
+	case errors.Is(err, syscall.EADDRINUSE):
+		if selfclient.Answers(ctx, config.Config{Listen: listen}, listen) {
+			return nil
+		}
+		err = fmt.Errorf("another program uses %s now; keep it only if that program ends before errand starts", listen)
+	case errors.Is(err, syscall.EACCES):
+		return nil // systemd opens it
+	default:
+		err = fmt.Errorf("errand cannot serve at %s: %w", listen, err)
+	}
+	_, given := r.given["listen"]
+	if r.warned == listen || given || !r.front.interactive() {
+		r.say("%v.\n", err)
+		return nil
+	}
+	r.warned = listen
+	return err
 }
 
 // checkServer reads the version of an Enterprise Server. It returns an error if something else answers at its address; a server that does not

@@ -46,8 +46,7 @@ func TestForceKeepsOldFiles(t *testing.T) {
 	o.env.TryModels = func(context.Context, config.Config) map[string]error {
 		return map[string]error{"anthropic": gateway.UnclearError{Status: 503}}
 	}
-	for _, key := range []string{"first", "second", "third"} {
-		now = now.Add(time.Minute)
+	for _, key := range []string{"first", "second", "third"} { // within a second
 		o.write("model", key)
 		o.env.Program = "/opt/" + key + "/errand"
 		if err := o.run(); err != nil {
@@ -59,13 +58,13 @@ func TestForceKeepsOldFiles(t *testing.T) {
 		}
 	}
 	for path, texts := range map[string][]string{
-		filepath.Join(o.dir, "model-key"): {"first\n", "second\n"}, filepath.Join(o.dir, "config.yml"): {"app_id: ", "app_id: "}, o.path("errand.service"): {"/opt/first/", "/opt/second/"},
+		filepath.Join(o.dir, "model-key"): {"second\n", "first\n"}, filepath.Join(o.dir, "config.yml"): {"app_id: ", "app_id: "}, o.path("errand.service"): {"/opt/second/", "/opt/first/"},
 	} {
 		old, err := filepath.Glob(path + ".20261121-*.old")
 		if err != nil || len(old) != len(texts) {
 			t.Fatalf("kept %v, %v", old, err)
 		}
-		for i, want := range texts { // in the order of their times
+		for i, want := range texts { // .old is after -2.old
 			if text, err := os.ReadFile(old[i]); err != nil || !strings.Contains(string(text), want) {
 				t.Errorf("%s lacks %q (%v):\n%s", old[i], want, err, text)
 			}

@@ -327,7 +327,7 @@ func TestWebhookIsProven(t *testing.T) {
 func serveHook(t *testing.T, status int) string {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "errand") })
 	mux.HandleFunc("POST /api/github/hook", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 	return setuptest.Serve(t, mux)
 }

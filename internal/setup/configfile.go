@@ -105,7 +105,10 @@ func (r *run) writeConfig(context.Context) error {
 // keepOld copies a file that is about to be replaced.
 func (r *run) keepOld(path string, mode fs.FileMode) error {
 	text, err := os.ReadFile(path)
-	old := fmt.Sprintf("%s.%s.old", path, r.Now().UTC().Format("20060102-150405"))
+	old := ""
+	if err == nil {
+		old, err = r.oldName(path)
+	}
 	if err == nil {
 		err = durable.WriteFile(old, text, mode)
 	}
@@ -114,4 +117,24 @@ func (r *run) keepOld(path string, mode fs.FileMode) error {
 	}
 	r.say("The old %s is kept as %s.\n", filepath.Base(path), old)
 	return nil
+}
+
+// maxOld is how many old files of a name can have the same time.
+const maxOld = 100
+
+// oldName returns a name for the copy of a file that no other file has, even if several are made within a second.
+func (r *run) oldName(path string) (string, error) {
+	name := fmt.Sprintf("%s.%s", path, r.Now().UTC().Format("20060102-150405"))
+	for n := range maxOld {
+		old := name + ".old"
+		if n > 0 {
+			old = fmt.Sprintf("%s-%d.old", name, n+1)
+		}
+		if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
+			return old, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("%s.old exists, and %d more of the same time", name, maxOld-1)
 }

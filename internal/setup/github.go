@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/errand-bot/errand/internal/config"
@@ -16,8 +15,7 @@ import (
 const (
 	githubTimeout  = time.Minute      // of each step that only asks GitHub
 	deliveryWait   = 30 * time.Second // for a redelivered webhook
-	healthTimeout  = 3 * time.Second
-	maxRepos       = 50 // whose label and assignee are checked
+	maxRepos       = 50               // whose label and assignee are checked
 	labelPurpose   = "errand works on issues with this label"
 	maxAnswerWaits = 100000 // polls, a bound that is never reached before the time is over
 )
@@ -150,20 +148,7 @@ func (r *run) howToRepeat() (string, error) {
 }
 
 // serving reports whether errand answers at its address.
-func (r *run) serving(ctx context.Context) bool {
-	client, base := selfclient.New(r.cfg, r.cfg.Listen)
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/healthz", http.NoBody)
-	if err != nil {
-		return false
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return false
-	}
-	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
-}
+func (r *run) serving(ctx context.Context) bool { return selfclient.Answers(ctx, r.cfg, r.cfg.Listen) }
 
 // checkRepositories creates the label where it is missing, and checks that issues can be assigned to the machine user.
 func (r *run) checkRepositories(ctx context.Context) error {

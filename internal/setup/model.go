@@ -98,8 +98,10 @@ func (r *run) forgetDependent(q Question, value string) error {
 func (r *run) forgetKey() error {
 	delete(r.held, "model_key")
 	path := r.path(questionOf("model_key").file)
-	old := fmt.Sprintf("%s.%s.old", path, r.Now().UTC().Format("20060102-150405"))
-	err := os.Rename(path, old)
+	old, err := r.oldName(path)
+	if err == nil {
+		err = os.Rename(path, old)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -70,3 +70,43 @@ func TestAnotherServerInsteadOfGitHub(t *testing.T) {
 	}
 	o.wantOutput("A GitHub Enterprise Server 3.18.0 answers at " + base)
 }
+
+// TestTakenPort sets errand up where another program has the port: in a terminal and on the page the operator chooses again, and a file is only
+// told. A program that answers 200 to everything is not taken for errand.
+func TestTakenPort(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	taken := setuptest.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	o.opts.Skip = []string{"installation", "repositories", "service"}
+	o.answers["listen"] = taken
+	if err := o.run(); err != nil {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+	o.wantOutput("another program uses "+taken+" now", "errand is not running yet, so no webhook can arrive")
+	if strings.Contains(o.screen.String(), "and errand is running") {
+		t.Errorf("another program is taken for errand:\n%s", o.screen)
+	}
+
+	o.opts.Force = true
+	delete(o.answers, "listen")
+	o.answerAll()
+	o.env.Interactive, o.env.In = true, strings.NewReader(taken+"\n127.0.0.1:1\n")
+	if err := o.run(); err != nil || o.load().Listen != "127.0.0.1:1" {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+	o.env.In = strings.NewReader(taken + "\n\n") // kept
+	if err := o.run(); err != nil || o.load().Listen != taken {
+		t.Fatalf("%v\n%s", err, o.screen)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	g, done := o.openPage(ctx)
+	p := g.Send(g.Asked(ctx, "listen"), "send", "listen", taken)
+	wantProblem(t, p, "listen", "another program uses "+taken+" now; keep it only if that program ends before errand starts")
+	g.Send(p, "send")
+	g.Send(g.Await(ctx, "The setup is complete"), "stop")
+	if err := <-done; err != nil {
+		t.Errorf("%v\n%s", err, o.screen)
+	}
+}

@@ -115,6 +115,7 @@ type run struct {
 	asked     bool   // for the user that runs errand
 	chosen    bool   // that user gets the files at the end
 	handed    bool   // it has them, so root changes nothing in the folder any more
+	warned    string // address on this host that errand cannot have, which the operator has heard
 	version   string // of the Enterprise Server, or "" if it is not known
 	rewritten bool   // the configuration or the unit is new
 	started   bool   // the service runs

@@ -51,7 +51,7 @@ func testStart(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "errand") }), ReadHeaderTimeout: time.Minute}
 		go func() { _ = server.Serve(l) }()
 		t.Cleanup(func() { _ = server.Close() })
 		return nil
