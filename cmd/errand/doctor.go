@@ -28,6 +28,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/server"
+	"github.com/errand-bot/errand/internal/setup"
 )
 
 // doctorTimeout bounds all checks; each has its own, shorter timeout.
@@ -123,6 +124,18 @@ func (e examination) adapt(w cli.World, r *doctor.Report) {
 	}
 }
 
+// blameSetup names what an unfinished setup lacks for the missing configuration.
+func (e examination) blameSetup(w cli.World, f *doctor.Finding) {
+	dir := filepath.Dir(e.path)
+	if e.path == cli.DefaultConfig && setup.Unfinished(dir) == "" {
+		dir = setupDir(w)
+	}
+	if lacks := setup.Unfinished(dir); lacks != "" {
+		f.Found = fmt.Sprintf("The setup in %s has not written a configuration yet. It lacks: %s.", dir, lacks)
+		f.Fix = "Continue it: `errand setup --dir " + remote.Quote(dir) + "`. Earlier answers are the defaults."
+	}
+}
+
 // report makes the checks, in the running errand if there is one. Invalid is why the configuration could not be loaded.
 func (e examination) report(ctx context.Context, w cli.World, cfg config.Config, invalid error) (doctor.Report, error) {
 	r := doctor.Report{Version: builtFrom().version}
@@ -133,6 +146,7 @@ func (e examination) report(ctx context.Context, w cli.World, cfg config.Config,
 		}}
 		if errors.Is(err, fs.ErrNotExist) {
 			r.Findings[0].Fix = "Run `errand setup`, which writes a configuration, or name another file with -c."
+			e.blameSetup(w, &r.Findings[0])
 		}
 		if errors.Is(err, fs.ErrPermission) {
 			r.Findings[0].Meaning = "This user may not read " + e.path + ", so nothing was checked."

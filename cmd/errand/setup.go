@@ -62,7 +62,7 @@ func setupCommand(w cli.World) *cobra.Command {
 	f.BoolVar(&s.Web, "web", false, "ask on a local page instead of in the terminal; a browser elsewhere reaches it through SSH")
 	f.StringVar(&s.Listen, "listen", "127.0.0.1:0", "address of the local page, on this host only")
 	f.BoolVar(&s.Force, "force", false, "replace the configuration, secrets and unit that exist; the old ones are kept beside them")
-	f.StringSliceVar(&s.Skip, "skip", nil, "steps to leave out: program, installation, repositories, service, checks, start, webhook")
+	f.StringSliceVar(&s.Skip, "skip", nil, "steps to leave out: "+strings.Join(setup.StepNames(), ", "))
 	f.BoolVar(&s.printManifest, "print-manifest", false, "print the App's manifest as JSON, and do nothing else")
 	f.StringVar(&s.manifest.Name, "name", "errand", "answer to app_name: name of the App")
 	f.StringVar(&s.manifest.GitHub, "github", "https://github.com", "answer to github: address of GitHub, or of your Enterprise Server")
@@ -105,7 +105,7 @@ func (s setting) run(ctx context.Context, w cli.World) error {
 	return setup.Run(ctx, setup.Env{
 		In: w.In, Out: w.Out, Interactive: w.Terminal && s.Answers == "", Lookup: w.Lookup, Now: time.Now, Transport: http.DefaultTransport,
 		Poll: 3 * time.Second, Wait: 15 * time.Minute, UnitPath: "/etc/systemd/system/errand.service", Program: program,
-		TryModels: server.TryModels, Install: programs.Install, Systemctl: findSystemctl(), Doctor: func(ctx context.Context, path string) (string, []string, error) { return examined(ctx, w, path) },
+		TryModels: server.TryModels, TryVMs: server.TryVMs, Install: programs.Install, Systemctl: findSystemctl(), Doctor: func(ctx context.Context, path string) (string, []string, error) { return examined(ctx, w, path) },
 	}, s.Options)
 }
 

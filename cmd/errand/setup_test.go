@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/doctor"
 	"github.com/errand-bot/errand/internal/forge/manifest"
+	"github.com/errand-bot/errand/internal/setup"
 )
 
 func TestPrintManifest(t *testing.T) {
@@ -120,8 +121,8 @@ func TestSetupOfAnExistingApp(t *testing.T) {
 	if code, _, errs := callIn(t, c.bin, env, args...); code != 1 || !strings.Contains(errs, "github.webhook failed: correct this as described above") {
 		t.Errorf("with another webhook: code %d, errors %q", code, errs)
 	}
-	if code, _, errs := callIn(t, c.bin, env, append(args, "--skip", "app")...); code != 1 || !strings.Contains(errs, "--skip app: write one of program") {
-		t.Errorf("--skip app: code %d, errors %q", code, errs)
+	if code, _, errs := callIn(t, c.bin, env, append(args, "--skip", "apps")...); code != 1 || !strings.Contains(errs, "--skip apps: write one of address, trigger") {
+		t.Errorf("--skip apps: code %d, errors %q", code, errs)
 	}
 }
 
@@ -146,6 +147,29 @@ func TestFlagsOfSetupAreAnswers(t *testing.T) {
 	for _, want := range []string{`github: "http://ghes.example": write`, `public_url: "errand.example": write`, "app_name: "} {
 		if code != 1 || !strings.Contains(out, want) {
 			t.Errorf("code %d, %q is missing in:\n%s", code, want, out)
+		}
+	}
+}
+
+// TestDoctorNamesTheUnfinishedSetup: without a configuration, doctor says what the setup in its folder lacks, and which command continues it.
+func TestDoctorNamesTheUnfinishedSetup(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "errand")
+	code, out, errs := call(t, nil, "setup", "--dir", dir, "--public-url", "https://errand.example.org", "--skip", strings.Join(setup.StepNames(), ","))
+	if code != 0 || errs != "" || !strings.Contains(out, "The setup is not complete") {
+		t.Fatalf("code %d, errors %q\n%s", code, errs, out)
+	}
+	path := filepath.Join(dir, "config.yml")
+	if code, out, _ := call(t, nil, "doctor", "-c", path); code != 1 || !strings.Contains(out, "Run `errand setup`, which writes a configuration") {
+		t.Errorf("nothing was answered: code %d\n%s", code, out)
+	}
+	if code, out, errs = call(t, nil, "setup", "--dir", dir, "--answers", os.DevNull, "--public-url", "https://errand.example.org", "--skip", "model,app"); code != 0 {
+		t.Fatalf("code %d, errors %q\n%s", code, errs, out)
+	}
+	code, out, _ = call(t, nil, "doctor", "-c", path)
+	for _, want := range []string{"It lacks: the GitHub App (step app), the key of a model provider (step model).", "`errand setup --dir " + dir + "`"} {
+		if code != 1 || !strings.Contains(out, want) {
+			t.Errorf("code %d, want %q in\n%s", code, want, out)
 		}
 	}
 }

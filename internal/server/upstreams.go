@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/fleet/hetzner"
 	"github.com/errand-bot/errand/internal/gateway"
 	"github.com/errand-bot/errand/internal/subscription"
 )
@@ -47,4 +48,15 @@ func TryModels(ctx context.Context, cfg config.Config) map[string]error {
 		out[name] = gateway.CheckKey(ctx, http.DefaultTransport, up)
 	}
 	return out
+}
+
+// tryTimeout bounds the requests of TryVMs.
+const tryTimeout = 20 * time.Second
+
+// TryVMs asks Hetzner whether it accepts a token, by requests that cost and create nothing. The sentence says why it does not; the error is
+// fleet.ErrUnknownOutcome or fleet.ErrLimited if that cannot be said now.
+func TryVMs(ctx context.Context, token string) (problem string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	return hetzner.TryToken(ctx, hetzner.Config{Settings: hetzner.Settings{Endpoint: config.DefaultHetzner().Endpoint}, Token: token})
 }

@@ -15,7 +15,7 @@ import (
 
 // askAddress asks for the addresses, and looks whether GitHub answers at its own, and whether errand can have the one on this host.
 func (r *run) askAddress(ctx context.Context) error {
-	keys := []string{"github", "webhooks", "tls", "public_url", "listen", "trusted_proxies", "data"}
+	keys := asksOf("address")
 	for range maxTries {
 		if err := r.askAll(ctx, keys...); err != nil {
 			return err

@@ -126,7 +126,7 @@ func (r *run) checkAnswers() error {
 	for _, q := range Questions() {
 		value, known := r.lookup(q.Key)
 		if !known {
-			if !r.front.interactive() && !r.loaded && q.Required && q.applies(r) && !q.kept(r) {
+			if !r.front.interactive() && !r.loaded && q.Required && q.applies(r) && !q.kept(r) && !r.skipsQuestion(q.Key) {
 				problems = append(problems, fmt.Sprintf("%s: an answer is missing: %s", q.Key, q.Text))
 			}
 			continue
@@ -205,5 +205,5 @@ func (r *run) publicURL() string {
 func (r *run) askTrigger(ctx context.Context) error {
 	r.say("People start a task with a label, by assigning the issue, or by mentioning the App in a comment. GitHub does not let\n" +
 		"people assign an App, so assignments need an ordinary account, a machine user, with the triage role.\n")
-	return r.askAll(ctx, "label", "assignee")
+	return r.askAll(ctx, asksOf("trigger")...)
 }

@@ -55,7 +55,7 @@ func (r *run) makeApp(ctx context.Context) error {
 	if r.progress.App != nil && r.progress.App.PEM != "" {
 		return r.storeApp() // an earlier setup was interrupted after the App was created
 	}
-	if err := r.askAll(ctx, "app", "app_name", "organization", "app_code", "app_id", "private_key", "webhook_secret"); err != nil {
+	if err := r.askAll(ctx, asksOf("app")...); err != nil {
 		return err
 	}
 	how := r.answer("app")

@@ -179,6 +179,30 @@ func correctService(name string) string {
 	return fmt.Sprintf("`journalctl -u %s -n 50` shows errand's log. Correct the problem, and run `systemctl enable %[1]s && systemctl restart %[1]s` as root", name)
 }
 
+// result says how the setup has ended, and what is left to do.
+func (r *run) result(ctx context.Context) (title, text string) {
+	title = "The setup is complete"
+	switch {
+	case !r.loaded:
+		title = "The setup is not complete"
+		text = fmt.Sprintf("\n%s: there is no configuration, and errand does not start without one.\n", title)
+	case r.started || r.serving(ctx):
+		text = "\n" + title + ", and errand is running.\n" + r.howToBegin()
+	default:
+		text = fmt.Sprintf("\n%s. Start errand:\n\n  %s serve -c %s\n", title, r.Program, r.configFile()) + r.howToBegin()
+	}
+	if len(r.left) > 0 {
+		text += "\nLeft out:\n\n- " + strings.Join(r.left, "\n- ") + "\n"
+	}
+	command := fmt.Sprintf("%s setup --dir %s", r.Program, r.dir)
+	if !r.loaded {
+		text += fmt.Sprintf("\nTo continue, %s. Earlier answers are the defaults.\n", r.front.repeat(command, true))
+	} else if slices.ContainsFunc(steps(), func(s step) bool { return len(s.asks) > 0 && s.done != nil && r.isSkipped(s.name) }) {
+		text += fmt.Sprintf("\nTo answer what was skipped, run `%s --force`: earlier answers are the defaults, and the App stays.\n", command)
+	}
+	return title, text
+}
+
 // howToBegin returns how a task begins, and where to watch it.
 func (r *run) howToBegin() string {
 	how := "mention the App in a comment on an issue"

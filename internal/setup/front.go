@@ -21,8 +21,8 @@ type front interface {
 	failed(ctx context.Context, err error, ways []decision) decision
 	// page returns a page on this host that can show the form of an App, and a function to call when the form is not needed any more.
 	page(ctx context.Context, r *run) (s *site, release func() error, err error)
-	// finished shows the last text, and returns again if the operator wants to repeat the setup, or stop.
-	finished(ctx context.Context, text string, ways []decision) decision
+	// finished shows the last text, under a title, and returns again if the operator wants to repeat the setup, or stop.
+	finished(ctx context.Context, title, text string, ways []decision) decision
 	// again and skip say how to repeat a failed step, and how to continue without it.
 	again() string
 	skip(name string) string
@@ -60,9 +60,7 @@ func (r *run) ways(s step, failed bool) []decision {
 	if failed {
 		list = append(list, again)
 	}
-	if s.skippable() {
-		list = append(list, skipStep)
-	}
+	list = append(list, skipStep)
 	if !r.loaded && s.name != steps()[0].name { // a configuration has the answers
 		list = append(list, back)
 	}

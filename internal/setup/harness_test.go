@@ -85,6 +85,12 @@ func newOffice(t *testing.T, change ...func(*simgithub.Config)) *office {
 			}
 			return out
 		},
+		TryVMs: func(_ context.Context, token string) (string, error) {
+			if strings.Contains(token, "wrong") {
+				return "Hetzner refuses hetzner.token.", nil
+			}
+			return "", nil
+		},
 		Doctor: func(context.Context, string) (string, []string, error) {
 			o.doctors++
 			return "the report\n", slices.Clone(o.failed), nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/agent/registry"
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/gateway"
 )
 
@@ -19,39 +20,9 @@ func (r *run) subscribed() bool {
 	return q.applies(r) && r.answer(q.Key) == "subscription"
 }
 
-// askModel asks for the model, tries its key by a request that costs nothing, and stores it. A refused key can be entered again.
+// askModel asks for the model, and tries its key by a request that costs nothing.
 func (r *run) askModel(ctx context.Context) error {
-	q := questionOf("model_key")
-	keys := []string{"agent", "model_url", "model_auth", q.Key}
-	for range maxTries {
-		if err := r.askAll(ctx, keys...); err != nil {
-			return err
-		}
-		key, err := r.secret(q)
-		if err != nil {
-			return err
-		}
-		err = r.tryModel(ctx, key)
-		_, given := r.given[q.Key]
-		var unclear gateway.UnclearError
-		switch {
-		case err == nil:
-			r.say("The provider accepts it.\n")
-			return r.storeAnswer(q, key)
-		case errors.As(err, &unclear):
-			r.say("Not checked: %v.\n", err)
-			return r.storeAnswer(q, key)
-		case !errors.Is(err, gateway.ErrKeyRefused):
-			return fmt.Errorf("try the model's key: %w: check model_url and this host's network, and %s", err, r.front.again())
-		case q.kept(r):
-			return fmt.Errorf("%w: write another one to %s, or delete that file and %s", err, r.path(q.file), r.front.again())
-		case given || !r.front.interactive():
-			return fmt.Errorf("%w: correct model_key", err)
-		}
-		r.refuse(q, err)
-		keys = []string{q.Key}
-	}
-	return errors.New("no accepted key was entered")
+	return r.askAndTry(ctx, "model", trial{"model_key", r.tryModel, "model_url and this host's network"})
 }
 
 // tryModel asks the provider of models whether it accepts a key.
@@ -71,7 +42,14 @@ func (r *run) tryModel(ctx context.Context, key string) error {
 	if m := cfg.Models[name]; m.Key.Reveal() == "" && m.Subscription.Token.Reveal() == "" {
 		return fmt.Errorf("the model's section cannot be read: %w", err)
 	}
-	return r.TryModels(ctx, cfg)[name]
+	err = r.TryModels(ctx, cfg)[name]
+	switch {
+	case errors.As(err, new(gateway.UnclearError)):
+		return outcomeError{err, errUnclear}
+	case errors.Is(err, gateway.ErrKeyRefused):
+		return outcomeError{err, errRefused}
+	}
+	return err
 }
 
 // triedKey stands for the key that is tried.
@@ -112,20 +90,38 @@ func (r *run) forgetKey() error {
 	return nil
 }
 
+// askVMs asks where agents work, and tries a token of Hetzner by requests that cost and create nothing.
 func (r *run) askVMs(ctx context.Context) error {
-	// The token is the last answer, because it is stored after the form: an interruption before that would lose it.
-	if err := r.askAll(ctx, "vms", "agent_program", "hetzner_token"); err != nil {
+	err := r.askAndTry(ctx, "vms", trial{"hetzner_token", r.tryVMs, "status.hetzner.com and this host's network"})
+	switch {
+	case err != nil:
 		return err
-	}
-	q := questionOf("hetzner_token")
-	if !q.applies(r) {
+	case questionOf("hetzner_token").applies(r):
+		r.say("No VM was created. docs/hetzner.md has further settings.\n")
+	default:
 		r.say("Sandboxes need bubblewrap on this host, and the agent's program unless the agent is api. This is checked at the end.\n")
-		return nil
 	}
-	r.say("The token is checked with everything else at the end, without creating a VM. docs/hetzner.md has further settings.\n")
-	token, err := r.secret(q)
-	if err != nil {
-		return err
-	}
-	return r.storeAnswer(q, token)
+	return nil
 }
+
+// tryVMs asks Hetzner whether it accepts a token.
+func (r *run) tryVMs(ctx context.Context, token string) error {
+	problem, err := r.TryVMs(ctx, token)
+	switch {
+	case errors.Is(err, fleet.ErrUnknownOutcome), errors.Is(err, fleet.ErrLimited):
+		return outcomeError{err, errUnclear}
+	case err != nil:
+		return err
+	case problem != "":
+		return outcomeError{fmt.Errorf("%s Create a token with read and write permission in the project's security settings at Hetzner", problem), errRefused}
+	}
+	return nil
+}
+
+// An outcomeError is an error for people, of a kind: errRefused or errUnclear.
+type outcomeError struct {
+	error
+	kind error
+}
+
+func (e outcomeError) Unwrap() error { return e.kind }

@@ -64,7 +64,7 @@ func (r *run) newOwner() (*user.User, error) {
 // handOver gives the files that the setup wrote, the agents' programs, and the folder for data, to the user that runs errand. It is the
 // last thing that a setup does with files, because root trusts nothing that another user can change.
 func (r *run) handOver() error {
-	if r.handed {
+	if r.handed || !r.loaded { // without a configuration, the setup goes on as the same user
 		return nil
 	}
 	who, err := r.newOwner()

@@ -55,6 +55,8 @@ type Env struct {
 	Program     string            // path of the errand program
 	// TryModels asks each configured provider of models whether it accepts its key.
 	TryModels func(context.Context, config.Config) map[string]error
+	// TryVMs asks Hetzner whether it accepts a token: it returns a sentence if not, and fleet.ErrUnknownOutcome or fleet.ErrLimited if that cannot be said.
+	TryVMs func(ctx context.Context, token string) (problem string, err error)
 	// Install installs the program of an agent below a folder.
 	Install func(ctx context.Context, dir, agent string) error
 	// Systemctl runs systemctl with arguments. It is nil on hosts without systemd.
@@ -62,40 +64,6 @@ type Env struct {
 	// Doctor makes the checks of `errand doctor` and returns their report, and the names of the failed ones.
 	Doctor func(ctx context.Context, path string) (report string, failed []string, err error)
 }
-
-// A step is one part of a setup.
-type step struct {
-	name  string // for Options.Skip
-	title string
-	done  func(*run) bool // nil: never
-	do    func(*run, context.Context) error
-}
-
-// steps returns the steps in their order. The questions come first, so that nothing is missing once the App exists.
-func steps() []step {
-	return []step{
-		{"address", "How GitHub and people reach errand", (*run).configured, (*run).askAddress},
-		{"trigger", "How people call errand", (*run).configured, (*run).askTrigger},
-		{"model", "The model", (*run).configured, (*run).askModel},
-		{"vms", "Where agents work", (*run).configured, (*run).askVMs},
-		{"program", "The agent's program", nil, (*run).installProgram},
-		{"app", "The GitHub App", (*run).configured, (*run).makeApp},
-		{"config", "The configuration", (*run).configured, (*run).writeConfig},
-		{"installation", "The App's installation", nil, (*run).waitForInstallation},
-		{"repositories", "The label and the machine user", nil, (*run).checkRepositories},
-		{"service", "The service", nil, (*run).prepareService},
-		{"checks", "Checks", nil, (*run).check},
-		{"start", "The start of the service", nil, (*run).startService},
-		{"webhook", "The webhook", nil, (*run).checkWebhook},
-	}
-}
-
-// skippable are the steps without which a setup is complete.
-func skippable() []string {
-	return []string{"program", "installation", "repositories", "service", "checks", "start", "webhook"}
-}
-
-func (s step) skippable() bool { return slices.Contains(skippable(), s.name) }
 
 // run is a setup while it runs.
 type run struct {
@@ -107,6 +75,7 @@ type run struct {
 	refused   map[string]string // why others refused an answer
 	skip      []string          // steps of Options.Skip, and those that the operator skipped
 	front     front
+	left      []string     // what steps that were left out leave to do
 	unlock    func() error // lets another setup work in the folder
 	progress  Progress
 	rescued   string        // copy of the App's credentials, outside of a folder that could not be written
@@ -132,7 +101,7 @@ var errInterrupted = errors.New("interrupted; run the same command again to cont
 
 // Run runs a setup. It can be repeated after an error, and after an interruption at any time.
 func Run(ctx context.Context, env Env, opts Options) (err error) {
-	r := &run{Env: env, opts: opts, held: map[string]string{}, refused: map[string]string{}}
+	r := &run{Env: env, opts: opts, skip: slices.Clone(opts.Skip), held: map[string]string{}, refused: map[string]string{}}
 	if r.front = newTerminal(env); opts.Web {
 		if r.front, err = newWebFront(env.Out); err != nil {
 			return err
@@ -142,8 +111,8 @@ func Run(ctx context.Context, env Env, opts Options) (err error) {
 		return fmt.Errorf("find the folder of the setup: %w", err)
 	}
 	for _, name := range opts.Skip {
-		if !slices.Contains(skippable(), name) {
-			return fmt.Errorf("--skip %s: write one of %s", name, strings.Join(skippable(), ", "))
+		if !slices.Contains(StepNames(), name) {
+			return fmt.Errorf("--skip %s: write one of %s", name, strings.Join(StepNames(), ", "))
 		}
 	}
 	if opts.Answers != "" {
@@ -225,22 +194,18 @@ func (r *run) all(ctx context.Context) (err error) {
 		}
 	}()
 	for {
-		r.skip, r.asked, r.rewritten, r.started = slices.Clone(r.opts.Skip), false, false, false
+		r.skip, r.left, r.asked, r.rewritten, r.started = slices.Clone(r.opts.Skip), nil, false, false, false
 		if err := r.sequence(ctx); err != nil {
 			return err
 		}
-		text := fmt.Sprintf("\nThe setup is complete. Start errand:\n\n  %s serve -c %s\n", r.Program, r.configFile())
-		if r.started || r.serving(ctx) {
-			text = "\nThe setup is complete, and errand is running.\n"
-		}
-		text += r.howToBegin()
+		title, text := r.result(ctx)
 		var ways []decision
 		if !r.handed {
 			ways = append(ways, again)
 		} else if err := r.unlock(); err != nil { // the text may name a command for another user
 			return fmt.Errorf("unlock the folder of the setup: %w", err)
 		}
-		if r.front.finished(ctx, text, ways) != again {
+		if r.front.finished(ctx, title, text, ways) != again {
 			return nil
 		}
 	}
@@ -255,10 +220,10 @@ func (r *run) sequence(ctx context.Context) error {
 		case err != nil:
 			return err
 		case how == back:
-			i, r.asked, r.skip = 0, false, slices.Clone(r.opts.Skip)
+			i, r.asked, r.skip, r.left = 0, false, slices.Clone(r.opts.Skip), nil
 		case how == again:
 			r.asked = false // the user may be the reason why the step failed
-		case how == skipStep && list[i].skippable():
+		case how == skipStep:
 			r.skip = append(r.skip, list[i].name) // and the step is played once more, which ends it
 		case how == "":
 			i++
@@ -283,26 +248,33 @@ func (r *run) play(ctx context.Context, n int, s step) (decision, error) {
 	switch {
 	case ctx.Err() != nil:
 		return "", errInterrupted
-	case slices.Contains(r.skip, s.name):
-		r.say("Skipped.\n")
-		r.front.end(skipped)
-		return "", nil
 	case s.done != nil && s.done(r):
 		r.say("Done before.\n")
 		r.front.end(doneBefore)
 		return "", nil
+	case s.needs != nil && s.needs(r) != "":
+		r.say("Not possible yet, without %s.\n", s.needs(r))
+		r.front.end(skipped)
+		return "", nil
 	}
-	err := r.reloadConfig()
-	if err == nil {
+	how, err := done, error(nil)
+	if r.isSkipped(s.name) {
+		how, err = skipped, r.leaveOut(s)
+	} else if err = r.reloadConfig(); err == nil {
 		err = s.do(r, own)
 	}
 	if err == nil {
 		err = r.saveProgress()
 	}
 	if err == nil {
-		r.front.end(done)
+		r.front.end(how)
 		return "", nil
 	}
+	return r.afterFailure(ctx, own, s, err)
+}
+
+// afterFailure returns how the operator wants to continue after a step that failed, or that the operator left.
+func (r *run) afterFailure(ctx, own context.Context, s step, err error) (decision, error) {
 	var how decision
 	left := errors.As(context.Cause(own), &how) && !errors.As(err, new(credentialsError))
 	if ctx.Err() != nil || !left {

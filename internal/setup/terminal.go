@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -33,7 +34,7 @@ func newTerminal(env Env) *terminal {
 
 func (t *terminal) open(_ context.Context, r *run) (func() error, error) {
 	if t.person {
-		t.say("Enter accepts the value in brackets. Ctrl-C loses nothing: the same command continues where it was.\n")
+		t.say("Enter accepts the value in brackets. Ctrl-C loses nothing: the same command continues where it was. --skip NAME leaves a step out.\n")
 	}
 	if t.person && !r.loaded {
 		t.say("To answer on a page in a browser instead, press Ctrl-C and run errand setup --web.\n")
@@ -45,20 +46,44 @@ func (t *terminal) interactive() bool { return t.person }
 
 func (t *terminal) say(text string) { _, _ = io.WriteString(t.out, text) }
 
-// begin prints the title of a step. Nobody leaves a step in a terminal without ending the setup.
+// begin prints the title of a step. In a terminal a step is left only after it has failed.
 func (t *terminal) begin(ctx context.Context, n int, s step, _ []decision) (context.Context, context.CancelFunc) {
 	t.say(header(n, s))
 	return ctx, func() {}
 }
 
 // header is the line before the output of a step.
-func header(n int, s step) string { return fmt.Sprintf("\n[%d/%d] %s\n", n+1, len(steps()), s.title) }
+func header(n int, s step) string {
+	return fmt.Sprintf("\n[%d/%d] %s (%s)\n", n+1, len(steps()), s.title, s.name)
+}
 
 func (t *terminal) end(outcome) {}
 
-func (t *terminal) failed(context.Context, error, []decision) decision { return stop }
+// failed asks how to continue.
+func (t *terminal) failed(ctx context.Context, err error, ways []decision) decision {
+	if !t.person || errors.Is(err, errNoInput) {
+		return stop
+	}
+	names := ""
+	for _, w := range ways {
+		names += string(w) + ", "
+	}
+	t.say(fmt.Sprintf("\n%v\n", err))
+	for range maxTries {
+		t.say(fmt.Sprintf("How to continue (%s or %s) [%s]: ", strings.TrimSuffix(names, ", "), string(stop), string(stop)))
+		line, err := t.line(ctx, false)
+		how := decision(line)
+		switch {
+		case err != nil, how == "", how == stop:
+			return stop
+		case slices.Contains(ways, how):
+			return how
+		}
+	}
+	return stop
+}
 
-func (t *terminal) finished(_ context.Context, text string, _ []decision) decision {
+func (t *terminal) finished(_ context.Context, _, text string, _ []decision) decision {
 	t.say(text)
 	return stop
 }
@@ -75,9 +100,19 @@ func (t *terminal) page(ctx context.Context, r *run) (*site, func() error, error
 	return s, func() error { return s.shutDown(ctx) }, nil
 }
 
-func (t *terminal) again() string { return "run errand setup again" }
+func (t *terminal) again() string {
+	if t.person {
+		return "try it again"
+	}
+	return "run errand setup again"
+}
 
-func (t *terminal) skip(name string) string { return "continue with --skip " + name }
+func (t *terminal) skip(name string) string {
+	if t.person {
+		return "skip this step"
+	}
+	return "continue with --skip " + name
+}
 
 func (t *terminal) repeat(command string, _ bool) string { return "run `" + command + "`" }
 
@@ -161,6 +196,8 @@ func (t *terminal) prompt(ctx context.Context, q Question, fallback string) (str
 // errPasted refuses the first line of a key. The other lines must reach neither the next questions nor the shell.
 var errPasted = errors.New("a key of several lines cannot be entered here, and all of it was discarded: store it in a file, and write file:/path")
 
+var errNoInput = errors.New("the input has ended; run errand setup in a terminal or with --web, or give answers with --answers")
+
 // line reads a line. After ctx has ended, the read continues in the background until the program ends.
 func (t *terminal) line(ctx context.Context, secret bool) (string, error) {
 	type result struct {
@@ -184,7 +221,7 @@ func (t *terminal) line(ctx context.Context, secret bool) (string, error) {
 	select {
 	case r := <-got:
 		if errors.Is(r.err, io.EOF) && r.text == "" {
-			return "", errors.New("the input has ended; run errand setup in a terminal or with --web, or give answers with --answers")
+			return "", errNoInput
 		}
 		if r.err != nil && !errors.Is(r.err, io.EOF) {
 			return "", fmt.Errorf("read from the terminal: %w", r.err)

@@ -114,9 +114,9 @@ func (w *webFront) failed(ctx context.Context, err error, ways []decision) decis
 	return p.how
 }
 
-func (w *webFront) finished(ctx context.Context, text string, ways []decision) decision {
+func (w *webFront) finished(ctx context.Context, title, text string, ways []decision) decision {
 	_, _ = io.WriteString(w.out, text+"\nThe page shows this, too. Close it there, or press Ctrl-C.\n")
-	w.site.show(screen{Kind: finishing, Text: text, Ways: append(ways, stop)})
+	w.site.show(screen{Kind: finishing, Notice: title, Text: text, Ways: append(ways, stop)})
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	p, err := w.site.await(ctx)

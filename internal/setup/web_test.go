@@ -181,7 +181,7 @@ func TestPageRefusesOthers(t *testing.T) {
 		"no form":             {body: "%zz", status: http.StatusBadRequest},
 		"no number":           {body: with("id", "first").Encode(), status: http.StatusBadRequest},
 		"no button":           {body: with("do", "").Encode(), status: http.StatusBadRequest},
-		"a foreign button":    {body: with("do", "skip").Encode(), status: http.StatusBadRequest}, // this step cannot be skipped
+		"a foreign button":    {body: with("do", "back").Encode(), status: http.StatusBadRequest}, // this is the first step
 		"the end":             {body: with("do", "stop").Encode(), status: http.StatusBadRequest},
 		"an old form":         {body: with("id", "0").Encode(), status: http.StatusSeeOther},
 	} {

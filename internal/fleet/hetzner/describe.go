@@ -52,15 +52,20 @@ func (p *Provider) Describe(ctx context.Context) (fleet.Description, error) {
 
 // TokenProblem returns a sentence if the API refuses the token, or if the token may only read. To find that out it asks for an SSH key without a
 // name and a key, which the API cannot create. If the token may read and the API does not say whether it may write, the error is fleet.ErrUnknownOutcome.
-func (p *Provider) TokenProblem(ctx context.Context) (string, error) {
-	_, _, err := call[nothing](ctx, p.api, request{method: http.MethodGet, path: "/ssh_keys", query: url.Values{"per_page": {"1"}}})
+func (p *Provider) TokenProblem(ctx context.Context) (string, error) { return p.tokenProblem(ctx) }
+
+// TryToken is [Provider.TokenProblem] before there is a Provider. It needs the token, the endpoint and the version.
+func TryToken(ctx context.Context, cfg Config) (string, error) { return newAPI(cfg).tokenProblem(ctx) }
+
+func (a *api) tokenProblem(ctx context.Context) (string, error) {
+	_, _, err := call[nothing](ctx, a, request{method: http.MethodGet, path: "/ssh_keys", query: url.Values{"per_page": {"1"}}})
 	if errors.Is(err, fleet.ErrUnauthorized) {
 		return "Hetzner refuses hetzner.token.", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("read with the token: %w", err)
 	}
-	_, _, err = callOnce[nothing](ctx, p.api, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{}})
+	_, _, err = callOnce[nothing](ctx, a, request{method: http.MethodPost, path: "/ssh_keys", body: schema.SSHKeyCreateRequest{}})
 	switch {
 	case errors.Is(err, fleet.ErrUnauthorized):
 		return "hetzner.token may only read.", nil

@@ -149,6 +149,10 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.Settings.check(); err != nil {
 		return nil, fmt.Errorf("hetzner provider: %w", err)
 	}
+	return newProvider(newAPI(cfg)), nil
+}
+
+func newAPI(cfg Config) *api {
 	cfg = cfg.withDefaults()
 	client := hcloud.NewClient(
 		hcloud.WithToken(cfg.Token),
@@ -157,7 +161,7 @@ func New(cfg Config) (*Provider, error) {
 		hcloud.WithApplication("errand", cfg.Version),
 		hcloud.WithRetryOpts(hcloud.RetryOpts{MaxRetries: 0}),
 	)
-	return newProvider(&api{cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause)}), nil
+	return &api{cfg: cfg, client: client, budget: newBudget(cfg.Now, cfg.RequestsPerHour, cfg.Pause)}
 }
 
 func newProvider(a *api) *Provider {

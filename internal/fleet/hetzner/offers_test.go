@@ -230,6 +230,9 @@ func TestTokenProblem(t *testing.T) {
 			if problem, err := p.provider(nil).TokenProblem(t.Context()); problem != c.problem || !errors.Is(err, c.err) {
 				t.Errorf("got %q, %v", problem, err)
 			}
+			if problem, err := hetzner.TryToken(t.Context(), p.config()); problem != c.problem || !errors.Is(err, c.err) {
+				t.Errorf("before there is a provider: got %q, %v", problem, err)
+			}
 			p.wantCount("ssh_key", 0)
 		})
 	}
