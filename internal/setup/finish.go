@@ -1,65 +1,18 @@
 package setup
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/errand-bot/errand/internal/durable"
 )
-
-//go:embed errand.service.tmpl
-var unitText string
-
-// unit returns the systemd unit for this installation.
-func (r *run) unit() (string, error) {
-	listen := r.answer("listen")
-	if r.loaded {
-		listen = r.cfg.Listen
-	}
-	return Unit(r.answer("user"), r.Program, r.configFile(), listen)
-}
-
-// firstFreePort is the first port that every user can open.
-const firstFreePort = 1024
-
-// Unit returns the systemd unit for a user, the path of the errand program, that of the configuration, and the address that errand opens.
-func Unit(userName, program, configFile, listen string) (string, error) {
-	for _, s := range []string{program, configFile} {
-		if strings.ContainsAny(s, "\"\\%$\n") {
-			return "", fmt.Errorf("the path %q cannot be written in a systemd unit", s)
-		}
-	}
-	arg := func(s string) string {
-		if strings.ContainsAny(s, " \t'") {
-			return `"` + s + `"`
-		}
-		return s
-	}
-	_, text, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "", fmt.Errorf("read the port of %q: %w", listen, err)
-	}
-	port, err := net.LookupPort("tcp", text)
-	if err != nil {
-		return "", fmt.Errorf("read the port of %q: %w", listen, err)
-	}
-	var b bytes.Buffer
-	err = template.Must(template.New("unit").Funcs(template.FuncMap{"arg": arg}).Parse(unitText)).Execute(&b, map[string]any{
-		"User": userName, "Program": program, "Config": configFile, "LowPort": port < firstFreePort,
-	})
-	return b.String(), err
-}
 
 // chooseUser chooses the user that runs errand.
 func (r *run) chooseUser(ctx context.Context) error {
@@ -71,8 +24,7 @@ func (r *run) chooseUser(ctx context.Context) error {
 	return err
 }
 
-// prepareService prints the systemd unit or writes it. It
-// never replaces another unit, unless the setup was started with --force.
+// prepareService prints the systemd units or writes them. It never replaces another unit, unless the setup was started with --force.
 func (r *run) prepareService(ctx context.Context) error {
 	if err := r.chooseUser(ctx); err != nil {
 		return err
@@ -87,47 +39,68 @@ func (r *run) prepareService(ctx context.Context) error {
 		return err
 	}
 	how := r.answer("unit")
-	text, err := r.unit()
+	units, err := r.units()
+	if err == nil {
+		err = r.makeWritable()
+	}
 	if err != nil {
 		return err
 	}
 	if how == printUnit {
-		r.say("A systemd unit for this installation (%s):\n\n%s\n", r.UnitPath, text)
+		for _, u := range units {
+			r.say("A systemd unit for this installation (%s):\n\n%s\n", u.path, u.text)
+		}
 		return nil
 	}
-	if err := r.writeUnit(text); err != nil {
+	if err := r.writeUnits(units); err != nil {
 		return err
 	}
 	if how == writeUnit {
-		r.say("Enable it: systemctl daemon-reload && systemctl enable --now %s\n", r.serviceName())
+		r.say("Enable them: %s\n", r.enableCommand())
 	}
 	return nil
 }
 
-// serviceName is the name by which systemctl knows the unit.
-func (r *run) serviceName() string { return strings.TrimSuffix(filepath.Base(r.UnitPath), ".service") }
+// unitNames are the names by which systemctl knows the units.
+func (r *run) unitNames() (service, socket string) {
+	return filepath.Base(r.UnitPath), filepath.Base(r.socketPath())
+}
 
-// writeUnit writes the systemd unit.
-func (r *run) writeUnit(text string) error {
-	old, err := os.ReadFile(r.UnitPath)
-	switch {
-	case err == nil && string(old) == text:
-		r.say("%s is up to date.\n", r.UnitPath)
-		return nil
-	case err == nil && !r.opts.Force:
-		return fmt.Errorf("%s exists and differs: move it away, replace it with --force, or choose `unit: print`", r.UnitPath)
-	case err == nil:
-		if err := r.keepOld(r.UnitPath, 0o644); err != nil {
-			return err
+// enableCommand starts errand, now and whenever the host starts.
+func (r *run) enableCommand() string {
+	service, socket := r.unitNames()
+	return fmt.Sprintf("systemctl daemon-reload && systemctl enable --now %s %s", socket, service)
+}
+
+// writeUnits writes the systemd units, or none if one of them is another's.
+func (r *run) writeUnits(units []unitFile) error {
+	var changed []unitFile
+	for _, u := range units {
+		old, err := os.ReadFile(u.path)
+		switch {
+		case err == nil && string(old) == u.text:
+			r.say("%s is up to date.\n", u.path)
+			continue
+		case err == nil && !r.opts.Force:
+			return fmt.Errorf("%s exists and differs: move it away, replace it with --force, or choose `unit: print`", u.path)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("read the systemd unit: %w", err)
 		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("read the systemd unit: %w", err)
+		changed = append(changed, u)
 	}
-	if err := durable.WriteFile(r.UnitPath, []byte(text), 0o644); err != nil {
-		return fmt.Errorf("%w; run errand setup as root, or choose `unit: print`", err)
+	for _, u := range changed {
+		if _, err := os.Lstat(u.path); err == nil {
+			if err := r.keepOld(u.path, 0o644); err != nil {
+				return err
+			}
+		}
+		if err := durable.WriteFile(u.path, []byte(u.text), 0o644); err != nil {
+			return fmt.Errorf("%w; run errand setup as root, or choose `unit: print`", err)
+		}
+		r.rewritten = true
+		r.reopened = r.reopened || u.path == r.socketPath()
+		r.say("Wrote %s.\n", u.path)
 	}
-	r.rewritten = true
-	r.say("Wrote %s.\n", r.UnitPath)
 	return nil
 }
 
@@ -137,9 +110,9 @@ const startWait = time.Minute
 // startService has systemd start errand, now and whenever the host starts, and waits until it answers. A running service is restarted
 // only for a new unit or configuration. What root does in the folder of the setup ends here.
 func (r *run) startService(ctx context.Context) error {
-	name := r.serviceName()
+	service, socket := r.unitNames()
 	runs := func(ctx context.Context) bool {
-		return r.serving(ctx) && r.Systemctl(ctx, "is-active", "--quiet", name) == nil
+		return r.serving(ctx) && r.Systemctl(ctx, "is-active", "--quiet", service) == nil && r.Systemctl(ctx, "is-active", "--quiet", socket) == nil
 	}
 	switch {
 	case r.answer("unit") != startUnit:
@@ -150,23 +123,27 @@ func (r *run) startService(ctx context.Context) error {
 		r.say("errand is running.\n")
 		return nil
 	case os.Geteuid() != 0:
-		r.say("Only root can start it: sudo systemctl daemon-reload && sudo systemctl enable --now %s\n", name)
+		r.say("Only root can start it: sudo sh -c '%s'\n", r.enableCommand())
 		return nil
 	}
 	if err := errors.Join(r.saveProgress(), r.handOver()); err != nil { // otherwise errand cannot read its files
 		return err
 	}
 	r.handed = true
-	for _, args := range [][]string{{"daemon-reload"}, {"enable", name}, {"restart", name}} {
+	commands := [][]string{{"daemon-reload"}, {"enable", socket, service}, {"restart", service}} // the service requires the socket
+	if r.reopened || !r.serving(ctx) {                                                           // otherwise the socket keeps its old address
+		commands = slices.Insert(commands, 2, []string{"stop", service, socket})
+	}
+	for _, args := range commands {
 		if err := r.Systemctl(ctx, args...); err != nil {
-			return fmt.Errorf("%w\n%s", err, correctService(name))
+			return fmt.Errorf("%w\n%s", err, r.correctService())
 		}
 	}
 	wait, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	for !runs(wait) {
 		if err := pause(wait, r.Poll); err != nil {
-			return errors.Join(ctx.Err(), fmt.Errorf("errand was started, but does not answer at %s\n%s", r.cfg.Listen, correctService(name)))
+			return errors.Join(ctx.Err(), fmt.Errorf("errand was started, but does not answer at %s\n%s", r.cfg.Listen, r.correctService()))
 		}
 	}
 	r.started = true
@@ -175,8 +152,10 @@ func (r *run) startService(ctx context.Context) error {
 }
 
 // correctService says how to continue after a failed start.
-func correctService(name string) string {
-	return fmt.Sprintf("`journalctl -u %s -n 50` shows errand's log. Correct the problem, and run `systemctl enable %[1]s && systemctl restart %[1]s` as root", name)
+func (r *run) correctService() string {
+	service, socket := r.unitNames()
+	return fmt.Sprintf("`journalctl -u %[1]s -u %[2]s -n 50` shows the log. Correct the problem, and run `systemctl enable %[2]s %[1]s && systemctl restart %[1]s` as root",
+		service, socket)
 }
 
 // result says how the setup has ended, and what is left to do.

@@ -135,7 +135,7 @@ func Questions() []Question {
 		{Key: "create_label", Text: "Create the label in the repositories that lack it (yes or no)", Default: "yes", choices: []string{"yes", "no"}},
 		{Key: "user", Text: "User of this host that runs errand", Default: "this user; for root the user `errand`, if it exists",
 			fallback: defaultUser, check: checkUser},
-		{Key: "unit", Text: "systemd unit: start (write it to /etc/systemd/system and start it, as root), write or print", Default: "print",
+		{Key: "unit", Text: "systemd units: start (write them to /etc/systemd/system and start errand, as root), write or print", Default: "print",
 			choices: []string{startUnit, writeUnit, printUnit}, check: checkUnit},
 	}
 }
@@ -249,7 +249,8 @@ func checkListen(_ *run, v string) error {
 	if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 {
 		return fmt.Errorf("%q: write HOST:PORT, such as 127.0.0.1:8080", v)
 	}
-	return nil
+	_, err = listenStream(v)
+	return err
 }
 
 func checkProxies(_ *run, v string) error {

@@ -51,7 +51,7 @@ type Env struct {
 	Transport   http.RoundTripper // to GitHub
 	Poll        time.Duration     // how often GitHub is asked while the setup waits for something there
 	Wait        time.Duration     // how long it waits for the installation
-	UnitPath    string            // where the systemd unit is written
+	UnitPath    string            // where the systemd unit of the service is written; that of its socket is beside it
 	Program     string            // path of the errand program
 	// TryModels asks each configured provider of models whether it accepts its key.
 	TryModels func(context.Context, config.Config) map[string]error
@@ -86,7 +86,8 @@ type run struct {
 	handed    bool   // it has them, so root changes nothing in the folder any more
 	warned    string // address on this host that errand cannot have, which the operator has heard
 	version   string // of the Enterprise Server, or "" if it is not known
-	rewritten bool   // the configuration or the unit is new
+	rewritten bool   // the configuration or a unit is new
+	reopened  bool   // the unit of the socket is new
 	started   bool   // the service runs
 }
 
@@ -194,7 +195,7 @@ func (r *run) all(ctx context.Context) (err error) {
 		}
 	}()
 	for {
-		r.skip, r.left, r.asked, r.rewritten, r.started = slices.Clone(r.opts.Skip), nil, false, false, false
+		r.skip, r.left, r.asked, r.rewritten, r.reopened, r.started = slices.Clone(r.opts.Skip), nil, false, false, false, false
 		if err := r.sequence(ctx); err != nil {
 			return err
 		}

@@ -295,7 +295,7 @@ func TestSetupWithOwnCertificate(t *testing.T) {
 	if cfg := o.load(); cfg.TLSHost() != "errand.example.org" || cfg.Listen != ":443" || len(cfg.TrustedProxies) > 0 {
 		t.Errorf("the configuration is %+v, listen %s", cfg.TLS, cfg.Listen)
 	}
-	o.wantOutput("AmbientCapabilities=CAP_NET_BIND_SERVICE")
+	o.wantOutput("ListenStream=443")
 }
 
 // TestAnotherAgentGetsAnotherKey changes the agent with --force: the earlier provider's address and key are not used for the new one.
