@@ -51,6 +51,9 @@ func TestAnswersAreChecked(t *testing.T) {
 		"agent":               {map[string]string{"agent": "hal"}, []string{"agent: ", "claude"}},
 		"secret in the file":  {map[string]string{"model_key": "sk-the-key-itself"}, []string{"model_key: write env:NAME or file:/path"}},
 		"secret is missing":   {map[string]string{"model_key": "file:/does/not/exist"}, []string{"model_key: open /does/not/exist"}},
+		"two keys in a file":  {map[string]string{"model_key": "env:TWO"}, []string{"model_key: a key is one line"}},
+		"a page as a token":   {map[string]string{"vms": "hetzner", "hetzner_token": "env:PAGE"}, []string{"hetzner_token: a key is one line"}},
+		"a megabyte of a key": {map[string]string{"model_key": "file:/dev/zero"}, []string{"model_key: /dev/zero is larger than 65536 bytes"}},
 		"empty variable":      {map[string]string{"model_key": "env:EMPTY"}, []string{"EMPTY is not set"}},
 		"cloud without token": {map[string]string{"vms": "hetzner"}, []string{"hetzner_token: an answer is missing"}},
 		"existing App":        {map[string]string{"app": "existing"}, []string{"app_id: an answer is missing", "private_key: an", "webhook_secret: an"}},
@@ -59,6 +62,10 @@ func TestAnswersAreChecked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOffice(t)
+			o.env.Lookup = func(name string) (string, bool) {
+				v, ok := map[string]string{"TWO": "first-key\nsecond-key\n", "PAGE": "<html>Sign in</html>"}[name]
+				return v, ok
+			}
 			maps.Copy(o.answers, c.change)
 			maps.DeleteFunc(o.answers, func(_, v string) bool { return v == "" })
 			err := o.run()

@@ -61,7 +61,7 @@ func (r *run) saveProgress() error {
 		err = durable.WriteFile(r.path(progressFile), data, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("save the progress of the setup: %w", err)
+		return fmt.Errorf("save the progress of the setup: %w; correct this, and %s", err, r.front.again())
 	}
 	return nil
 }

@@ -111,14 +111,14 @@ func Questions() []Question {
 		{Key: "model_auth", Text: "Pay the model by an API key (key) or by a Claude subscription's token from " +
 			"`claude setup-token` (subscription)",
 			Default: "key", when: is("agent", "claude"), choices: []string{"key", "subscription"}},
-		{Key: "model_key", Text: "API key, or token of the subscription", Required: true, Secret: true, file: "model-key", check: checkSecret},
+		{Key: "model_key", Text: "API key, or token of the subscription", Required: true, Secret: true, file: "model-key", check: checkToken},
 		{Key: "vms", Text: "Where agents work: local (sandboxes on this host) or hetzner (VMs in Hetzner Cloud)", Default: config.ProviderLocal,
 			choices: config.ProviderNames()},
 		{Key: "agent_program", Text: "How the agent's program gets where agents work: install (by npm, in the version that errand is tested with, on this host " +
 			"or on each VM) or present (you have installed it)", Default: "`present`; `install` for VMs except with gemini, and in a terminal if this host lacks the program",
 			when: is("agent", programs.Names()...), choices: []string{install, present}, fallback: defaultProgram, check: checkProgram},
 		{Key: "hetzner_token", Text: "API token of the project in Hetzner Cloud, with read and write permission", Required: true, Secret: true,
-			file: "hetzner-token", when: is("vms", config.ProviderHetzner), check: checkSecret},
+			file: "hetzner-token", when: is("vms", config.ProviderHetzner), check: checkToken},
 		{Key: "app", Text: "GitHub App: create (in a browser, on a page of this host), code (a code that GitHub gave out) or existing",
 			Default: "create", choices: []string{"create", "code", "existing"}, check: checkApp},
 		{Key: "app_name", Text: "Name of the App, by which people mention it; no other App on GitHub may have it", Default: "errand",
@@ -304,6 +304,15 @@ func checkNumber(_ *run, v string) error {
 
 func checkSecret(r *run, v string) error {
 	_, err := r.reveal(v)
+	return err
+}
+
+// checkToken accepts what can be sent in a header, unlike two keys, or a page that was saved instead of a key.
+func checkToken(r *run, v string) error {
+	token, err := r.reveal(v)
+	if err == nil && strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		err = errors.New("a key is one line of letters, digits and punctuation: copy it again, and nothing else")
+	}
 	return err
 }
 

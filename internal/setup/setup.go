@@ -136,7 +136,7 @@ func Run(ctx context.Context, env Env, opts Options) (err error) {
 	lock := flock.New(r.path(lockName), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW), flock.SetPermissions(0o600))
 	held, err := lock.TryLock()
 	if err != nil {
-		return fmt.Errorf("lock the folder of the setup: %w", err)
+		return fmt.Errorf("lock the folder of the setup: %w; choose another one with --dir", err)
 	}
 	if !held {
 		return ErrLocked

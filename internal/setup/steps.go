@@ -259,10 +259,10 @@ func (r *run) askAndTry(ctx context.Context, s string, a trial) error {
 			return r.storeAnswer(q, value)
 		case !errors.Is(err, errRefused):
 			return fmt.Errorf("try %s: %w: check %s, and %s. To go on with it untried, %s", q.Key, err, a.check, r.front.again(), r.front.skip(s))
+		case given:
+			return fmt.Errorf("%w: correct %s", err, q.Key)
 		case q.kept(r):
 			return fmt.Errorf("%w: write another one to %s, or delete that file and %s", err, r.path(q.file), r.front.again())
-		case given || !r.front.interactive():
-			return fmt.Errorf("%w: correct %s", err, q.Key)
 		}
 		r.refuse(q, err)
 		keys = []string{q.Key}
