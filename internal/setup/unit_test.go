@@ -21,6 +21,36 @@ import (
 	"github.com/errand-bot/errand/internal/setup"
 )
 
+// fakeSystemctl returns a systemctl that starts a fake errand at an address, and records its calls.
+func (o *office) fakeSystemctl(address string, calls *[]string) func(context.Context, ...string) error {
+	active := errors.New("inactive")
+	return func(_ context.Context, args ...string) error {
+		*calls = append(*calls, strings.Join(args, " "))
+		switch args[0] {
+		case "is-active":
+			return active
+		case "restart":
+			if active == nil {
+				return nil // systemd keeps the port open
+			}
+			active = nil
+		default:
+			return nil
+		}
+		if _, err := os.Stat(o.path("errand.service")); err != nil {
+			o.t.Errorf("the unit does not exist when it is started: %v", err)
+		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "errand") }), ReadHeaderTimeout: time.Minute}
+		go func() { _ = server.Serve(l) }()
+		o.t.Cleanup(func() { _ = server.Close() })
+		return nil
+	}
+}
+
 // testStart checks that a service is started once, and proves then that webhooks arrive.
 func testStart(t *testing.T) {
 	t.Helper()
@@ -39,32 +69,7 @@ func testStart(t *testing.T) {
 		t.Errorf("without systemd: %v", err)
 	}
 	var calls []string
-	active := errors.New("inactive")
-	o.env.Systemctl = func(_ context.Context, args ...string) error {
-		calls = append(calls, strings.Join(args, " "))
-		switch args[0] {
-		case "is-active":
-			return active
-		case "restart":
-			if active == nil {
-				return nil // systemd keeps the port open
-			}
-			active = nil
-		default:
-			return nil
-		}
-		if _, err := os.Stat(o.path("errand.service")); err != nil {
-			t.Errorf("the unit does not exist when it is started: %v", err)
-		}
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			return err
-		}
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Server", "errand") }), ReadHeaderTimeout: time.Minute}
-		go func() { _ = server.Serve(l) }()
-		t.Cleanup(func() { _ = server.Close() })
-		return nil
-	}
+	o.env.Systemctl = o.fakeSystemctl(address, &calls)
 	o.failed = []string{"github.deliveries"} // errand has not run before
 	if os.Geteuid() != 0 {
 		if err := o.run(); err != nil {
