@@ -63,7 +63,7 @@ func TestTaskRunsAfterSetup(t *testing.T) {
 	go func() {
 		done <- installing.Run(ctx, installing.Env{
 			In: strings.NewReader(""), Out: screen, Lookup: os.LookupEnv, Now: time.Now, Transport: webtest.Transport(), Poll: 50 * time.Millisecond,
-			Wait: patience, Program: "errand", TryModels: server.TryModels,
+			Wait: patience, Program: "/opt/errand/bin/errand", TryModels: server.TryModels,
 		}, installing.Options{Dir: filepath.Join(dir, "errand"), Answers: answers, Listen: "127.0.0.1:0", Skip: []string{"checks"}})
 	}()
 	setuptest.Play(ctx, t, screen, demo.Maintainer, demo.Full)

@@ -239,7 +239,7 @@ func (a *arrival) install() {
 func (a *arrival) answerService() {
 	a.b.reads("User of this host that runs errand")
 	a.press("Continue")
-	a.b.reads("systemd unit: start")
+	a.b.reads("systemd units: start")
 	a.press("Continue")
 }
 
