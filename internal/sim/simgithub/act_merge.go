@@ -1,6 +1,7 @@
 package simgithub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +12,7 @@ import (
 
 // Merge describes how to merge a pull request.
 type Merge struct {
-	Method  string // merge (default) or squash
+	Method  string // merge (default), squash or rebase
 	Title   string
 	Message string
 	SHA     string // required head; empty: not checked
@@ -27,14 +28,17 @@ func (u refs) merge(p *Pull, in Merge) error {
 		return err
 	}
 	base := r.Git.Branch(p.Base)
+	var sha string
 	tree, err := r.Git.MergeTree(base, p.HeadSHA)
+	switch {
+	case err == nil && in.Method == "rebase":
+		sha, err = u.commitRebased(p, base)
+	case err == nil:
+		sha, err = u.commitMerge(p, in, base, tree)
+	}
 	if errors.Is(err, git.ErrConflict) {
 		return &Error{Status: http.StatusMethodNotAllowed, Message: "Pull Request is not mergeable"}
 	}
-	if err != nil {
-		return err
-	}
-	sha, err := u.commitMerge(p, in, base, tree)
 	if err != nil {
 		return err
 	}
@@ -54,14 +58,11 @@ func (u refs) mayMerge(p *Pull, in Merge) error {
 		return refuse("Pull Request is still a draft")
 	case in.SHA != "" && in.SHA != p.HeadSHA:
 		return &Error{Status: http.StatusConflict, Message: "Head branch was modified. Review and try the merge again."}
-	case in.Method == "rebase": // not simulated
-		return refuse("Rebase merges are not allowed on this repository.")
-	case in.Method == "squash" && !p.issue.repo.allows("squash"):
-		return refuse("Squash merges are not allowed on this repository.")
-	case (in.Method == "" || in.Method == "merge") && !p.issue.repo.allows("merge"):
-		return refuse("Merge commits are not allowed on this repository.")
-	case in.Method != "" && in.Method != "merge" && in.Method != "squash":
+	case in.Method != "" && in.Method != "merge" && in.Method != "squash" && in.Method != "rebase":
 		return errInvalid("PullRequest", "merge_method", "invalid")
+	case !p.issue.repo.allows(cmp.Or(in.Method, "merge")):
+		method := map[string]string{"squash": "Squash merges", "rebase": "Rebase merges"}[in.Method]
+		return refuse(cmp.Or(method, "Merge commits") + " are not allowed on this repository.")
 	}
 	return u.mayMergeChecks(p)
 }
@@ -90,6 +91,29 @@ func (u refs) commitMerge(p *Pull, in Merge, base, tree string) (string, error) 
 		u.x.s.verified[sha] = true
 	}
 	return sha, err
+}
+
+// commitRebased puts copies of a pull request's commits, without merges, on its base, and returns the last one. GitHub signs none of them.
+func (u refs) commitRebased(p *Pull, base string) (string, error) {
+	r := p.issue.repo
+	list, err := u.x.s.pulls.commits(p)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range list {
+		if len(c.Parents) > 1 {
+			continue
+		}
+		tree, err := r.Git.CherryPickTree(base, c)
+		if err != nil {
+			return "", err
+		}
+		who := u.x.identity()
+		if base, err = r.Git.WriteCommit(git.NewCommit{Tree: tree, Parents: []string{base}, Message: c.Message, Author: c.Author, Committer: who}); err != nil {
+			return "", err
+		}
+	}
+	return base, nil
 }
 
 // finishMerge marks a pull request as merged.

@@ -80,7 +80,7 @@ func (u refs) rebaseOnto(p *Pull, base string) (string, error) {
 	onto := r.Git.Commit(base)
 	sha, tree := base, onto.Tree
 	for _, c := range slices.Backward(list) {
-		next, err := r.Git.CherryPickTree(sha, c.SHA)
+		next, err := r.Git.CherryPickTree(sha, c)
 		if err != nil {
 			return "", err
 		}

@@ -199,6 +199,32 @@ func TestSquashAndFiles(t *testing.T) {
 	}
 }
 
+// TestRebase: the base gets copies of the commits, whose changes and messages are the same.
+func TestRebase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.Pull("alice", "re", map[string]string{"calc.go": fixed}, "")
+	_, err := w.Owner.PushCommit(repo, simgithub.Commit{Branch: "re", Message: "Second", Files: map[string]string{"new.txt": "x\n"}})
+	check(t, err)
+	_, err = w.Owner.PushCommit(repo, simgithub.Commit{Branch: "main", Message: "Theirs", Files: map[string]string{"theirs.txt": "y\n"}})
+	check(t, err)
+	base := w.head("main")
+	check(t, w.Owner.Merge(repo, p.Number, simgithub.Merge{Method: "rebase"}))
+	list, _, err := w.bot.Repositories.ListCommits(t.Context(), "octo", "calc", nil)
+	check(t, err)
+	if len(list) < 3 || list[0].GetCommit().GetMessage() != "Second" || len(list[1].Parents) != 1 || list[1].Parents[0].GetSHA() != base {
+		t.Fatalf("got commits %+v", list)
+	}
+	for _, path := range []string{"new.txt", "theirs.txt"} {
+		if _, err := w.Owner.File(repo, "main", path); err != nil {
+			t.Errorf("%s after the rebase: %v", path, err)
+		}
+	}
+	if i, _ := w.Owner.Issue(repo, p.Number); i.Pull.MergeCommit != list[0].GetSHA() {
+		t.Errorf("got merge commit %s, want %s", i.Pull.MergeCommit, list[0].GetSHA())
+	}
+}
+
 func TestWebhookPayloadOfAReview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -26,13 +26,16 @@ func (r *Repository) MergeTree(ours, theirs string) (string, error) {
 	}
 }
 
-// CherryPickTree applies the changes of a commit, which has a parent, to another commit and returns the resulting tree. It moves no branch.
-// The error is ErrConflict if they cannot be applied automatically.
-func (r *Repository) CherryPickTree(onto, commit string) (string, error) {
-	return r.mergeByIndex(r.Resolve(commit+"^"), onto, commit)
+// CherryPickTree applies the changes of a commit, which has one parent, to another commit and returns the resulting tree. It moves no branch.
+// The error is ErrConflict if that is impossible automatically.
+func (r *Repository) CherryPickTree(onto string, c Commit) (string, error) {
+	if len(c.Parents) != 1 {
+		return "", ErrConflict
+	}
+	return r.mergeByIndex(c.Parents[0], onto, c.SHA)
 }
 
-// mergeByIndex merges two commits that have a common base with commands that every version of git has, in a temporary work tree.
+// mergeByIndex does the same with commands that every version of git has, in a temporary work tree.
 func (r *Repository) mergeByIndex(base, ours, theirs string) (string, error) {
 	if base == "" {
 		return "", ErrConflict
