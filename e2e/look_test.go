@@ -51,7 +51,8 @@ func planCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], planHash(c.Body))
 }
 
-// comments prints errand's comments on an issue or pull request, with the parts that differ between runs normalized.
+// comments prints errand's comments on an issue or pull request, with the parts that differ between runs normalized: comments [ISSUE]
+// [provenance].
 func comments(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	n := s.issue
@@ -60,10 +61,14 @@ func comments(ts *testscript.TestScript, neg bool, args []string) {
 		n, err = s.number(args[0])
 		ts.Check(err)
 	}
+	statements := len(args) > 1 && args[1] == "provenance" // which are left out otherwise
 	for _, c := range s.byBot(n) {
+		if statements != strings.HasPrefix(c.Body, "**Provenance.**") {
+			continue
+		}
 		fmt.Fprintf(ts.Stdout(), "%s\n====\n", s.alike(c.Body))
 	}
-	if i := s.repo().Issues[n]; i != nil && i.Pull != nil {
+	if i := s.repo().Issues[n]; i != nil && i.Pull != nil && !statements {
 		for _, v := range i.Pull.Reviews {
 			if v.Author == s.w.GitHub.App().BotLogin && v.Body != "" {
 				fmt.Fprintf(ts.Stdout(), "(review) %s\n====\n", s.alike(v.Body))
@@ -84,6 +89,7 @@ func (s *story) alike(text string) string {
 	text = strings.ReplaceAll(text, s.w.URL, "https://errand.example")
 	text = strings.ReplaceAll(text, s.w.GitHub.BaseURL(), "https://github.example")
 	for _, r := range []struct{ pattern, with string }{
+		{`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`, "DAY"}, {`\b[0-9a-f]{64}\b`, "SHA256"}, {`SHA256:[A-Za-z0-9+/]{43}`, "SHA256:KEY"}, {`\{"payloadType":[^\n]*\}`, "ENVELOPE"},
 		{`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`, "UUID"},
 		{`\b(\d\d? [A-Z][a-z]{2} )?\d\d:\d\d UTC`, "HH:MM UTC"}, {`\b[0-9a-f]{40}\b`, "SHA"}, {`\b[0-9a-f]{7,12}\b`, "HASH"},
 		{`issuecomment-\d+`, "issuecomment-N"}, {`discussion_r\d+`, "discussion_rN"}, {`pullrequestreview-\d+`, "pullrequestreview-N"}, {`errand-[a-z0-9]+-\d+-\d+-[0-9a-f]+-g\d+`, "errand-VM"},

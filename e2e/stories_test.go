@@ -71,7 +71,7 @@ func play(t *testing.T, files []string) {
 			"comments": comments, "prompts": prompts, "transcripts": transcripts, "hooks": hooks, "fault": fault, "plan": planCmd,
 			"box": boxCmd, "branch": branchCmd, "check": checkCmd, "script": scriptCmd, "repo": repoCmd, "page": page, "clock": clock,
 			"hostile": hostile, "logs": logs, "sleep": sleepCmd, "key": keyCmd, "backup": backupCmd, "restore": restoreCmd, "writes": writesCmd,
-			"adopt": adopt, "operator": operator, "drain": drainCmd, "errand": errandCmd, "texts": textsCmd, "stolen": stolen, "visit": visit, "press": press, "revoke": revoke, "large": large, "submodule": submodule,
+			"adopt": adopt, "operator": operator, "drain": drainCmd, "errand": errandCmd, "verify": verifyCmd, "texts": textsCmd, "stolen": stolen, "visit": visit, "press": press, "revoke": revoke, "large": large, "submodule": submodule,
 		},
 	})
 }

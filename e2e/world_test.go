@@ -200,6 +200,9 @@ func serverCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	case "rotate": // the tether key
 		ts.Check(keyfile.Replace(filepath.Join(s.dir, "data", server.TetherKeyFile)))
+	case "rotate-provenance":
+		_, err := keyfile.RotateSigning(filepath.Join(s.dir, "data", server.ProvenanceKeyFile), time.Now())
+		ts.Check(err)
 	case "kill":
 		ts.Check(s.child.kill())
 		s.child = nil

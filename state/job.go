@@ -156,6 +156,8 @@ const (
 	PostEnded      PostKind = "ended"  // done or canceled: the last comment
 	PostVM         PostKind = "vm"     // the fate of saved work: Reason, Text
 	PostBase       PostKind = "base"   // the newest commits of the base and the pull request: Reason, Text, Items
+	// PostProvenance is the signed statement about the published changes, on the pull request. It is edited when there are further ones.
+	PostProvenance PostKind = "provenance"
 )
 
 // Post is a comment to be posted. It is rendered when it is sent, from the task's state at that time.

@@ -58,6 +58,8 @@ type RunLaunch struct {
 	Session string `json:"session,omitempty"` // the agent's own session, for resuming
 	Round   int    `json:"round,omitempty"`   // of a review
 	Plan    string `json:"plan,omitempty"`    // hash of the plan it works on
+	// Prompt is the SHA-256 of the prompt as its transcript begins with it; empty for checks.
+	Prompt string `json:"prompt_digest,omitempty"`
 	// MaxTurns is how many answers of the model the gateway admits; 0 leaves it to the agent.
 	MaxTurns int `json:"max_turns,omitempty"`
 	// TurnLimit is the number of turns in the agent's prompt.
@@ -247,6 +249,9 @@ type Work struct {
 	Head      string            `json:"head,omitempty"` // published id, set by the job commit
 	Tree      string            `json:"tree,omitempty"`
 	IDs       map[string]string `json:"ids,omitempty"` // local → published
+	// Digest is that of the changeset, and Published are its commits on GitHub, oldest first; set by the job commit.
+	Digest    string            `json:"digest,omitempty"`
+	Published []PublishedCommit `json:"published,omitempty"`
 	Rebases   int               `json:"rebases,omitempty"`
 	Notes     []string          `json:"notes,omitempty"`
 	// Approved is the hash of the approved PlanPublish.
@@ -303,6 +308,8 @@ type Launch struct {
 	VM      VM     `json:"vm"`
 	Adapter string `json:"adapter"`
 	Model   string `json:"model,omitempty"`
+	// Prompt is the SHA-256 of the prompt.
+	Prompt string `json:"prompt_digest,omitempty"`
 	// MaxTurns is how many answers of the model the gateway gives the run; 0 leaves it to the agent.
 	MaxTurns int `json:"max_turns,omitempty"`
 	// TurnLimit is the number of turns in the agent's prompt.

@@ -145,20 +145,6 @@ type TaskVMs struct {
 	Suspended *SuspendedWork `json:"asleep,omitempty"`
 }
 
-// TaskChanges holds a task's changes on their way from the VM to the pull request.
-type TaskChanges struct {
-	Branch Branch      `json:"branch"`
-	Work   *Work       `json:"work,omitempty"` // the changeset that is being published
-	Saved  []SavedWork `json:"saved,omitempty"`
-	// GateRefusals lists the newest refusals of the push gate, oldest first.
-	GateRefusals []GateRefusal `json:"gate,omitempty"`
-	PR           *PR           `json:"pr,omitempty"`
-	Round        int           `json:"round"` // review rounds so far
-	// Replaced lists pull requests of earlier lives that this life does not continue, the newest MaxReplaced. They must not be
-	// open: errand closes them.
-	Replaced []ReplacedPR `json:"replaced,omitempty"`
-}
-
 // TaskComments records which comments errand wrote and which actions of people it has seen.
 type TaskComments struct {
 	Status StatusComment `json:"status"`

@@ -38,7 +38,7 @@ func main() {
 func run(ctx context.Context, w cli.World) int {
 	root := cli.Root(w,
 		setupCommand(w), serveCommand(w), checkCommand(w), doctorCommand(w), logsCommand(w), bakeCommand(w), reapCommand(w), costsCommand(w), versionCommand(w),
-		rotateCommand(w), configCommand(w), completionCommand(w), backupCommand(w), restoreCommand(w), initCommand(w),
+		rotateCommand(w), verifyCommand(w), configCommand(w), completionCommand(w), backupCommand(w), restoreCommand(w), initCommand(w),
 	)
 	root.AddCommand(operator.Commands(w)...)
 	addCompletions(root, w)
@@ -57,7 +57,7 @@ func inContainer(w cli.World) bool {
 func groupCommands(root *cobra.Command) {
 	for _, g := range []struct{ title, commands string }{
 		{"Set errand up:", "setup serve doctor init check-config config"},
-		{"See what it does:", "status tasks task logs audit"},
+		{"See what it does:", "status tasks task logs audit verify"},
 		{"Act on tasks:", "run adopt stop retry cancel restart budget pause resume drain destroy purge"},
 		{"Maintain it:", "backup restore rotate bake reap simulate-costs"},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/keyfile"
+	"github.com/errand-bot/errand/internal/provenance"
 	"github.com/errand-bot/errand/internal/rotation"
 	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/internal/server"
@@ -22,16 +23,16 @@ import (
 func rotateCommand(w cli.World) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rotate",
-		Short: "Replace the webhook secret or the tether key without losing a webhook or a run",
+		Short: "Replace the webhook secret, the tether key or the provenance key without losing a webhook or a run",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cli.Usage(errors.New("rotate takes what to replace: webhook-secret or tether-key"))
+				return cli.Usage(errors.New("rotate takes what to replace: webhook-secret, tether-key or provenance-key"))
 			}
-			return cli.Usage(fmt.Errorf("rotate replaces webhook-secret or tether-key, but got %q; docs/deployment.md describes the other secrets", args[0]))
+			return cli.Usage(fmt.Errorf("rotate replaces webhook-secret, tether-key or provenance-key, but got %q; docs/deployment.md describes the other secrets", args[0]))
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	c.AddCommand(rotateWebhookCommand(w), rotateTetherCommand(w))
+	c.AddCommand(rotateWebhookCommand(w), rotateTetherCommand(w), rotateProvenanceCommand(w))
 	return c
 }
 
@@ -100,6 +101,35 @@ func rotateTetherCommand(w cli.World) *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintln(w.Out, "There is a new tether key. Restart errand, such as with `systemctl restart errand`; agents that work continue.")
+			return err
+		},
+	}
+	cli.ConfigFlag(c, &path)
+	return c
+}
+
+func rotateProvenanceCommand(w cli.World) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "provenance-key",
+		Short: "Replace the key with which statements about pull requests are signed",
+		Long: "Write a new key to the data folder, and keep the public key of the present one. errand signs with the new key at once, without a\n" +
+			"restart. Statements that were signed before stay valid; give the new list of keys to everybody who verifies with a file.",
+		Args: cli.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := config.Load(path, w.Lookup)
+			if err != nil {
+				return err
+			}
+			k, err := keyfile.RotateSigning(filepath.Join(cfg.Data, server.ProvenanceKeyFile), time.Now())
+			if err != nil {
+				return err
+			}
+			list, err := provenance.PublishKeys(k)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(w.Out, "There is a new provenance key. These are the public keys, which errand serves at %s:\n%s\n", provenance.KeysPath, list)
 			return err
 		},
 	}

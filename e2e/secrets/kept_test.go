@@ -105,7 +105,7 @@ func (l *life) data(x *finder) {
 		}
 		place := inData
 		switch top, _, _ := strings.Cut(rel, string(filepath.Separator)); {
-		case rel == "client_key", rel == "tether_key", rel == "host_keys_secret", d.Name() == "host_key":
+		case rel == "client_key", rel == "tether_key", rel == "provenance_key", rel == "host_keys_secret", d.Name() == "host_key":
 			return nil
 		case rel == "errand.db":
 			place = inStore

@@ -23,6 +23,8 @@ const (
 	ExitOK     = 0
 	ExitFailed = 1
 	ExitUsage  = 2
+	// ExitUnchecked is that of a check without a result.
+	ExitUnchecked = 2
 )
 
 // World is the program's environment.
@@ -41,6 +43,12 @@ type usageError struct{ error }
 
 // Usage marks an error as one of usage.
 func Usage(err error) error { return usageError{err} }
+
+// uncheckedError marks an error because of which something could not be checked.
+type uncheckedError struct{ error }
+
+// Unchecked marks an error because of which a check has no result: its exit code differs from that of a check that failed.
+func Unchecked(err error) error { return uncheckedError{err} }
 
 // Root returns errand's command line with these commands.
 func Root(w World, commands ...*cobra.Command) *cobra.Command {
@@ -68,12 +76,16 @@ func Root(w World, commands ...*cobra.Command) *cobra.Command {
 func Execute(ctx context.Context, w World, root *cobra.Command) int {
 	called, err := root.ExecuteContextC(ctx)
 	var usage usageError
+	var unchecked uncheckedError
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &usage):
 		_, _ = fmt.Fprintf(w.Err, "errand: %v\nSee `%s --help`.\n", err, called.CommandPath())
 		return ExitUsage
+	case errors.As(err, &unchecked):
+		_, _ = fmt.Fprintf(w.Err, "errand: %v\n", err)
+		return ExitUnchecked
 	default:
 		_, _ = fmt.Fprintf(w.Err, "errand: %v\n", err)
 		return ExitFailed

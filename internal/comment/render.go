@@ -98,6 +98,8 @@ func (p post) text() string {
 		return p.vm()
 	case state.PostBase:
 		return p.base()
+	case state.PostProvenance:
+		return p.provenance()
 	}
 	return p.embed()
 }

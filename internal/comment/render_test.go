@@ -27,6 +27,14 @@ func answeredRound() state.Post {
 	}
 }
 
+// statement is the comment with a signed statement.
+func statement() state.Post {
+	return state.Post{
+		Kind: state.PostProvenance, OnPR: true, Text: `{"payloadType":"application/vnd.in-toto+json","payload":"eyJ9","signatures":[]}`,
+		Items: []string{"Issue #7, as frozen on 2026-03-04 09:00:00 UTC (SHA-256 01234567)", "Approval: 👍 by octocat (write access) on 2026-03-04 09:30:00 UTC"},
+	}
+}
+
 // everything returns a post of every kind and reason.
 func everything() map[string]said {
 	all := map[string]said{
@@ -64,6 +72,7 @@ func everything() map[string]said {
 		"round":                 {with(func(t *state.Task) { prOpen(t); t.Round = 2 }), answeredRound()},
 		"thread":                {with(prOpen), state.Post{Kind: state.PostThread, Thread: 5, Text: "Renamed, as asked by @octocat.", Items: []string{"0123456789abcdef0123456789abcdef01234567"}}},
 		"thread_unchanged":      {with(prOpen), state.Post{Kind: state.PostThread, Thread: 5}},
+		"provenance":            {with(prOpen), statement()},
 		"no_changes":            {with(implementing), state.Post{Kind: state.PostNoChanges, By: writer, Text: "It works already."}},
 		"checks":                {with(repaired(3)), state.Post{Kind: state.PostChecks, OnPR: true, By: writer, Checks: failingChecks()}},
 		"checks_one":            {with(repaired(1)), state.Post{Kind: state.PostChecks, OnPR: true, By: writer, Checks: failingChecks()[:1]}},

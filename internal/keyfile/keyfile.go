@@ -1,7 +1,7 @@
 // Package keyfile stores errand's own keys in files. A key is created when it is first needed, and survives a power cut
 // from the moment it is returned.
 //
-// Start with SSH, Secret and Pair.
+// Start with SSH, Secret, Pair and Signing.
 package keyfile
 
 import (
@@ -71,12 +71,8 @@ var ErrTwoSecrets = errors.New("the previous secret is still accepted")
 // Replace writes a new secret to a file, before the present one. It returns ErrTwoSecrets, and changes nothing, if there are two. Only
 // the owner of the file's folder may do it, so that errand can still read the file.
 func Replace(path string) error {
-	info, err := os.Stat(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("read the owner of the data folder: %w", err)
-	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s belongs to user %d: run this command as that user, such as with `sudo -u '#%[2]d'`", filepath.Dir(path), stat.Uid)
+	if err := checkOwner(path); err != nil {
+		return err
 	}
 	old, err := Secret(path)
 	if err != nil {
@@ -90,6 +86,18 @@ func Replace(path string) error {
 		return fmt.Errorf("make a key: %w", err)
 	}
 	return durable.WriteFile(path, append(next, old...), 0o600)
+}
+
+// checkOwner returns an error unless the folder of a file belongs to the user of this process.
+func checkOwner(path string) error {
+	info, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("read the owner of the data folder: %w", err)
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to user %d: run this command as that user, such as with `sudo -u '#%[2]d'`", filepath.Dir(path), stat.Uid)
+	}
+	return nil
 }
 
 // Forget removes the previous secret from a file.

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/oauth"
 	"github.com/errand-bot/errand/internal/httpserver"
+	"github.com/errand-bot/errand/internal/provenance"
 	"github.com/errand-bot/errand/internal/selfclient"
 	"github.com/errand-bot/errand/state"
 )
@@ -56,6 +57,7 @@ func (s *Server) routes(pages http.Handler) (http.Handler, error) {
 		}
 		mux.Handle(handlers.HookPath, hook)
 	}
+	mux.HandleFunc("GET "+provenance.KeysPath, s.publicKeys)
 	mux.HandleFunc("GET /healthz", health)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	if s.adminLn == nil {

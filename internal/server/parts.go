@@ -228,6 +228,9 @@ func (s *Server) taskVMs() (taskvm.Config, workflow.Sleeper) {
 // makeWorkflow creates the steps and the queue that runs them.
 func (s *Server) makeWorkflow(context.Context) error {
 	vms, sleeper := s.taskVMs()
+	if _, err := s.provenanceKey(); err != nil { // created at the first start
+		return err
+	}
 	attachments, err := attachment.New(s.cfg.GitHub.URL, s.opts.Transport)
 	if err != nil {
 		return err
@@ -263,6 +266,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		StatusURL:         s.taskURL,
 		AllowUsers:        s.cfg.Trust.AllowUsers,
 		AllowBots:         s.cfg.Trust.AllowBots,
+		Provenance:        s.statements(),
 		CapReached:        budget.Starter{Budget: s.budget, Models: s.gateway, Subscribed: s.cfg.Subscribed()}.MayStart,
 		RealAgent:         !s.opts.StandInAgent,
 		AllowUnsandboxed:  s.cfg.Local.AllowUnsandboxed,

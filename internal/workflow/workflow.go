@@ -94,6 +94,8 @@ type Config struct {
 	StatusURL func(*state.Task) string
 	// ChecksQuiet is how long no check may have appeared before a head is green that needs none.
 	ChecksQuiet time.Duration
+	// Provenance signs statements about published changes; nil makes none.
+	Provenance talk.Provenance
 	// AllowUsers and AllowBots are logins whose text the agent may see in addition to writers'.
 	AllowUsers, AllowBots []string
 }
@@ -127,7 +129,7 @@ func New(cfg Config) *Steps {
 		GitHub: cfg.GitHub, Settings: repoSettings, Redact: cfg.Redact, Now: cfg.Now, ChecksQuiet: cfg.ChecksQuiet,
 		AllowUsers: cfg.AllowUsers, AllowBots: cfg.AllowBots,
 	}
-	s.talk = &talk.Steps{GitHub: cfg.GitHub, View: view, Redact: cfg.Redact, Now: cfg.Now}
+	s.talk = &talk.Steps{GitHub: cfg.GitHub, View: view, Redact: cfg.Redact, Now: cfg.Now, Provenance: cfg.Provenance}
 	s.publish = &publish.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals,
 		Settings: repoSettings, View: view, Redact: cfg.Redact, Scanner: cfg.Scanner, Gate: cfg.Gate,

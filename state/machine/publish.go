@@ -116,14 +116,23 @@ func applyChecks(c *change) {
 // enqueueMove stores the published IDs and enqueues moving the branch.
 func enqueueMove(c *change) {
 	w := c.e.Work()
-	c.t.Work.Head, c.t.Work.Tree, c.t.Work.IDs = w.Head, w.Tree, w.IDs
+	c.t.Work.Head, c.t.Work.Tree, c.t.Work.IDs, c.t.Work.Digest, c.t.Work.Published = w.Head, w.Tree, w.IDs, w.Digest, w.Published
 	c.enqueueStep(state.JobMove)
 }
 
-// storeHead stores the branch's new head.
+// storeHead stores the branch's new head, and states what was published.
 func storeHead(c *change) {
 	w := c.t.Work
 	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
+	c.t.AddPublication(c.e.Now)
+	c.postProvenance()
+}
+
+// postProvenance enqueues the statement about the published changes, which replaces the previous one on the pull request.
+func (c *change) postProvenance() {
+	if c.t.PR != nil && len(c.t.Publications) > 0 {
+		c.enqueuePost(fmt.Sprintf("provenance-%d", c.t.PR.Number), state.Post{Kind: state.PostProvenance, OnPR: true})
+	}
 }
 
 // rebase moves the VM's commits onto commits that somebody pushed.
@@ -160,6 +169,7 @@ func askToResolve(c *change) {
 func storePR(c *change) {
 	pr := of[event.PROpened](c).PR
 	c.t.PR = &pr
+	c.postProvenance()
 }
 
 // waitForReview waits for people.

@@ -84,7 +84,7 @@ func activateRun(c *change) {
 func (c *change) storeLaunch(l *state.Launch) {
 	r := c.t.Run
 	r.State, r.VM, r.Adapter, r.Model, r.Started, r.LastActivity = state.RunActive, l.VM.Name, l.Adapter, l.Model, l.Started, c.e.Now
-	r.MaxTurns, r.TurnLimit = l.MaxTurns, l.TurnLimit
+	r.MaxTurns, r.TurnLimit, r.Prompt = l.MaxTurns, l.TurnLimit, l.Prompt
 	c.storeVM(*l)
 	if l.VMHead != "" {
 		c.t.Branch.VMHead = l.VMHead

@@ -19,6 +19,8 @@ import (
 type Config struct {
 	AppID      int64
 	PrivateKey []byte // PEM
+	// Token is that of a person or a workflow, instead of the App's credentials. Only reads without an installation use it.
+	Token string
 	// WebURL, V3APIURL and V4APIURL default to the addresses of github.com. A GitHub Enterprise Server has
 	// https://HOST, https://HOST/api/v3/ and https://HOST/api/graphql.
 	WebURL   string
@@ -77,7 +79,7 @@ func (r Repo) FullName() string { return r.Owner + "/" + r.Name }
 
 // New makes a Client. It sends no request, but fails for a key that cannot sign.
 func New(cfg Config) (*Client, error) {
-	if cfg.AppID <= 0 {
+	if cfg.AppID <= 0 && cfg.Token == "" {
 		return nil, errors.New("make GitHub client: the App's ID is missing")
 	}
 	cfg = withDefaults(cfg)
@@ -87,8 +89,14 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, tr: tr}
 	c.tokens = newTokens(c)
+	if cfg.Token != "" {
+		c.app = c.Anonymous().WithAuthToken(cfg.Token)
+	}
 	if c.clients, err = c.newClients(); err != nil {
 		return nil, err
+	}
+	if c.app != nil {
+		return c, nil
 	}
 	if c.app, err = c.clients.NewAppClient(); err != nil {
 		return nil, fmt.Errorf("read the App's private key: %w", err)

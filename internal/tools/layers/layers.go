@@ -42,8 +42,8 @@ func All() []Layer {
 		}, []string{standardOnly, "materials"}},
 		{"storage", "Bytes by key.", []string{"state/kv"}, []string{"materials"}},
 		{"domain", "Tasks, phases, events, jobs; pure `Next`; `Apply`, the only way to change a task.", []string{"state"}, []string{"storage"}},
-		{"conversation", "Comments, texts for people, and trust.", []string{
-			"internal/words", "internal/comment", "internal/trust",
+		{"conversation", "Comments, texts for people, trust, and statements about what was done.", []string{
+			"internal/words", "internal/comment", "internal/provenance", "internal/trust",
 		}, []string{"materials", "domain"}},
 		{"GitHub", "Webhooks from GitHub, and calls of its API.", []string{
 			"handlers", "internal/forge",

@@ -2,6 +2,8 @@ package launch
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -63,6 +65,7 @@ func (s *Steps) agentSpec(ctx context.Context, w *step.Attempt, ws *workspace.Wo
 	head := runlog.Header{Run: t.Run.ID, Task: taskName(t), Step: string(t.Run.Kind), Agent: l.Adapter, Model: l.Model, Started: l.Started}
 	head.System, _ = s.Redact.Redact(prompt.System)
 	head.User, _ = s.Redact.Redact(prompt.User)
+	l.Prompt = promptDigest(head.System, head.User)
 	for _, x := range t.Context.Withheld {
 		head.Withheld = append(head.Withheld, fmt.Sprintf("comment %d by @%s: %s", x.ID, x.By.Login, x.Reason))
 	}
@@ -107,6 +110,13 @@ func holdsSession(t *state.Task, vm state.VM) bool {
 		}
 	}
 	return false
+}
+
+// promptDigest returns the SHA-256, in hexadecimal digits, of a prompt: the length of its first part in decimal digits, a line end, and
+// both parts.
+func promptDigest(system, user string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%s%s", len(system), system, user))
+	return hex.EncodeToString(sum[:])
 }
 
 func taskName(t *state.Task) string { return fmt.Sprintf("%s#%d", t.Repo.FullName(), t.Key.Issue) }

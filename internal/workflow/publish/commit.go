@@ -39,8 +39,19 @@ func (s *Steps) Commit(ctx context.Context, w *step.Attempt) (event.Event, error
 	if err != nil {
 		return event.Event{}, fmt.Errorf("create the commits on GitHub: %w", err)
 	}
-	set.IDs, set.Head, set.Tree = out.IDs, out.Head, out.Tree
+	if set.Digest, err = cs.Digest(); err != nil {
+		return event.Event{}, err
+	}
+	set.IDs, set.Head, set.Tree, set.Published = out.IDs, out.Head, out.Tree, publishedCommits(cs, out.IDs)
 	return event.Event{Payload: event.Committed{Work: &set}}, nil
+}
+
+// publishedCommits returns the newest commits of a changeset as they are on GitHub.
+func publishedCommits(cs *changeset.Changeset, ids map[string]string) (list []state.PublishedCommit) {
+	for _, c := range cs.Commits[max(0, len(cs.Commits)-state.MaxPublishedCommits):] {
+		list = append(list, state.PublishedCommit{ID: ids[c.ID], Tree: c.Tree})
+	}
+	return list
 }
 
 // mayPublish compares a changeset that needs approval with the approved digest, and checks for the last time whether

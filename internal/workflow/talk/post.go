@@ -27,6 +27,8 @@ type Steps struct {
 	View   *step.View
 	Redact *trust.Redactor
 	Now    func() time.Time
+	// Provenance signs statements about published changes; nil makes none.
+	Provenance Provenance
 }
 
 // GitHub has the calls of GitHub's API that these steps need.
@@ -48,6 +50,9 @@ type GitHub interface {
 // comment is looked for before it is written again, and a younger twin is removed.
 func (s *Steps) Post(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	p := *w.Job.Post
+	if p.Kind == state.PostProvenance {
+		return s.provenance(ctx, w)
+	}
 	if obsolete(w, p) || isPosted(w) {
 		return s.postedBefore(ctx, w)
 	}

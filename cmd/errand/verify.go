@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/forge/evidence"
+	"github.com/errand-bot/errand/internal/logview"
+	"github.com/errand-bot/errand/internal/provenance"
+)
+
+const (
+	verifyTimeout = 5 * time.Minute
+	maxKeyFile    = 4 << 20 // bytes
+)
+
+// verifyFlags are the flags of `errand verify`.
+type verifyFlags struct {
+	keys   []string
+	asJSON bool
+	github string
+}
+
+// verifyCommand verifies the provenance of a pull request with nothing but GitHub.
+func verifyCommand(w cli.World) *cobra.Command {
+	var f verifyFlags
+	c := &cobra.Command{
+		Use:   "verify OWNER/REPO#PR",
+		Short: "Verify how the changes of a pull request came about, with nothing but GitHub",
+		Long: "Read the signed statement on a pull request of errand, and compare it with what GitHub shows: the issue, the plan, its approval, the commits\n" +
+			"and the merge. The report names each link of this chain that does not hold.\n\n" +
+			"The command needs a token that can read the repository, in GITHUB_TOKEN or GH_TOKEN, and no access to errand. With --key it trusts only the\n" +
+			"keys in a file: get it once from " + provenance.KeysPath + " of errand's public address, or from the operator. Without --key it trusts that\n" +
+			"only errand could write the comment.\n\n" +
+			"The exit code is 0 if every link holds, 1 if one does not, and 2 if a link could not be checked, such as a 👍 that was removed since.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 || !cli.TaskName.MatchString(args[0]) {
+				return cli.Usage(errors.New("verify takes one pull request, as OWNER/REPO#NUMBER"))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := cli.UntilSignal(c.Context())
+			defer stop()
+			ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+			defer cancel()
+			return verify(ctx, w, args[0], f)
+		},
+	}
+	c.Flags().StringArrayVar(&f.keys, "key", nil, "file with the public keys to trust; may be repeated")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print the report and the statement as JSON")
+	c.Flags().StringVar(&f.github, "github", "", "address of a GitHub Enterprise Server (default $GITHUB_SERVER_URL, else https://github.com)")
+	return c
+}
+
+// verify prints the report about a pull request.
+func verify(ctx context.Context, w cli.World, name string, f verifyFlags) error {
+	keys, err := readKeys(f.keys)
+	if err != nil {
+		return cli.Unchecked(err)
+	}
+	repo, n, _ := strings.Cut(name, "#")
+	number, err := strconv.Atoi(n)
+	if err != nil {
+		return cli.Usage(fmt.Errorf("read the number of %s: %w", name, err))
+	}
+	cfg := evidence.Config{Repository: repo, UserAgent: "errand/" + builtFrom().version, Transport: http.DefaultTransport, Now: time.Now}
+	if cfg.Token = firstSet(w, "GITHUB_TOKEN", "GH_TOKEN"); cfg.Token == "" {
+		return cli.Unchecked(errors.New("there is no token: set GITHUB_TOKEN to one that can read the repository, such as with `GITHUB_TOKEN=$(gh auth token)`"))
+	}
+	server := f.github
+	if server == "" {
+		server = firstSet(w, "GITHUB_SERVER_URL")
+	}
+	if server = strings.TrimSuffix(server, "/"); server != "" && server != "https://github.com" {
+		cfg.WebURL, cfg.APIURL, cfg.GraphQLURL = server, server+"/api/v3/", server+"/api/graphql"
+	}
+	reader, err := evidence.New(cfg)
+	if err != nil {
+		return cli.Unchecked(err)
+	}
+	report, err := provenance.Verify(ctx, reader, number, keys)
+	if err != nil {
+		return cli.Unchecked(fmt.Errorf("verify %s: %w", name, err))
+	}
+	if err := printReport(w, report, f.asJSON); err != nil {
+		return err
+	}
+	switch report.Result {
+	case provenance.ChainHolds:
+		return nil
+	case provenance.ChainBroken:
+		return fmt.Errorf("the provenance of %s does not hold", name)
+	}
+	return cli.Unchecked(fmt.Errorf("the provenance of %s could not be confirmed completely", name))
+}
+
+func printReport(w cli.World, r provenance.Report, asJSON bool) error {
+	if asJSON {
+		data, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode the report: %w", err)
+		}
+		return cli.PrintJSON(w.Out, append(data, '\n'))
+	}
+	var out strings.Builder
+	table := cli.NewTable(&out)
+	table.Row("LINK", "VERDICT", "DETAIL") // as a row, whose details are not cut
+	for _, l := range r.Links {
+		table.Row(l.Name, string(l.Verdict), l.Detail)
+	}
+	table.Flush()
+	_, err := fmt.Fprintf(w.Out, "%s\n%s: the chain %s.\n", out.String(), logview.OneLine(r.PullRequest), r.Result)
+	return err
+}
+
+// readKeys reads the keys in files.
+func readKeys(files []string) (list []provenance.Key, err error) {
+	for _, name := range files {
+		info, err := os.Stat(name)
+		if err == nil && info.Size() > maxKeyFile {
+			err = fmt.Errorf("%s is too large for a file with keys", name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the keys: %w", err)
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read the keys: %w", err)
+		}
+		keys, err := provenance.ParseKeys(data)
+		if err != nil {
+			return nil, fmt.Errorf("read the keys in %s: %w", name, err)
+		}
+		list = append(list, keys...)
+	}
+	return list, nil
+}
+
+// firstSet returns the first of these environment variables that is not empty.
+func firstSet(w cli.World, names ...string) string {
+	for _, name := range names {
+		if v, _ := w.Lookup(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}

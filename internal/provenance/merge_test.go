@@ -1,0 +1,99 @@
+package provenance
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// blobs is a GitHub of which only the contents of files are read: the content of a blob is its ID.
+type blobs struct{ GitHub }
+
+func (blobs) Blob(_ context.Context, id string) ([]byte, error) {
+	if id == "huge" {
+		return nil, ErrTooLarge
+	}
+	return []byte(strings.ReplaceAll(id, " ", "\n") + "\n"), nil
+}
+
+func tree(files ...string) map[string]File {
+	out := map[string]File{}
+	for _, f := range files {
+		path, blob, _ := strings.Cut(f, "=")
+		out[path] = File{"100644", blob}
+	}
+	return out
+}
+
+// TestMergeIsCompared: a merge must change the base as the pull request changed it, and nothing else.
+func TestMergeIsCompared(t *testing.T) {
+	t.Parallel()
+	const lines, theirs, mine, merged = "a b c d e f g h i", "A b c d e f g h i", "a b c d e f g h I", "A b c d e f g h I"
+	fork, head := tree("x="+lines, "y=1", "z=1"), tree("x="+mine, "y=1", "n=1")
+	for name, c := range map[string]struct {
+		before, merged map[string]File
+		want           Verdict
+	}{
+		"the base stood still":            {fork, head, Holds},
+		"the base changed another file":   {tree("x="+lines, "y=2", "z=1"), tree("x="+mine, "y=2", "n=1"), Holds},
+		"the base changed other lines":    {tree("x="+theirs, "y=1", "z=1"), tree("x="+merged, "y=1", "n=1"), Holds},
+		"the base changed the same way":   {tree("x="+mine, "y=1", "z=1"), tree("x="+mine, "y=1", "n=1"), Holds},
+		"the base's change is lost":       {tree("x="+theirs, "y=1", "z=1"), tree("x="+mine, "y=1", "n=1"), Unknown},
+		"a file more":                     {fork, tree("x="+mine, "y=1", "n=1", "door=1"), Altered},
+		"a file less":                     {fork, tree("x="+mine, "n=1"), Altered},
+		"a change is missing":             {fork, tree("x="+lines, "y=1", "n=1"), Altered},
+		"another change":                  {fork, tree("x=a b", "y=1", "n=1"), Altered},
+		"a deletion is missing":           {fork, tree("x="+mine, "y=1", "z=1", "n=1"), Altered},
+		"the base's file changed":         {tree("x="+lines, "y=2", "z=1"), tree("x="+mine, "y=3", "n=1"), Unknown},
+		"too large to compare":            {tree("x=huge", "y=1", "z=1"), tree("x="+merged, "y=1", "n=1"), Unknown},
+		"both, and other lines":           {tree("x="+theirs, "y=1", "z=1"), tree("x=A b c d door f g h I", "y=1", "n=1"), Unknown},
+		"the base deleted a changed file": {tree("y=1", "z=1"), tree("y=1", "n=1"), Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verdict, detail, err := comparison{gh: blobs{}, fork: fork, head: head, before: c.before, merged: c.merged}.verdict(t.Context())
+			if err != nil || verdict != c.want {
+				t.Errorf("got %q (%s), %v, want %q", verdict, detail, err, c.want)
+			}
+		})
+	}
+}
+
+// TestFileModeIsCompared: a file that becomes executable by the merge is another one.
+func TestFileModeIsCompared(t *testing.T) {
+	t.Parallel()
+	merged := map[string]File{"x": {"100755", "1"}}
+	verdict, _, err := comparison{gh: blobs{}, fork: tree("x=0"), head: tree("x=1"), before: tree("x=0"), merged: merged}.verdict(t.Context())
+	if err != nil || verdict != Altered {
+		t.Errorf("got %q, %v", verdict, err)
+	}
+}
+
+// TestWithdrawnApproval: a 👍 or a tick that is gone is not called altered, and a later one is not the approval.
+func TestWithdrawnApproval(t *testing.T) {
+	t.Parallel()
+	ada, eve := Person{ID: 1, Login: "ada"}, Person{ID: 2, Login: "eve"}
+	a := Approval{By: Account{1, "ada"}, Via: "reaction", GivenAt: day1, CheckedAt: day1.Add(5 * time.Second)}
+	for name, c := range map[string]struct {
+		thumbs []Action
+		want   Verdict
+	}{
+		"there":         {[]Action{{eve, day1}, {ada, day1}}, Holds},
+		"none":          {nil, Gone},
+		"another's":     {[]Action{{eve, day1}}, Gone},
+		"given again":   {[]Action{{ada, day1.Add(time.Hour)}}, Gone},
+		"a namesake's":  {[]Action{{Person{ID: 3, Login: "ada"}, day1}}, Gone},
+		"renamed since": {[]Action{{Person{ID: 1, Login: "ada2"}, day1}}, Holds},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, detail := reactionVerdict(&Text{ThumbsUp: c.thumbs}, a); got != c.want {
+				t.Errorf("got %q (%s)", got, detail)
+			}
+		})
+	}
+	if got, _ := reactionVerdict(nil, a); got != Gone {
+		t.Errorf("without the comment: got %q", got)
+	}
+}

@@ -1,0 +1,71 @@
+package provenance
+
+// Verdict is the result of checking one link of the chain.
+type Verdict string
+
+// The verdicts.
+const (
+	Holds   Verdict = "holds"
+	Altered Verdict = "altered"
+	// Gone: GitHub no longer shows what errand saw, such as a 👍 that was removed. That is no proof of an alteration.
+	Gone    Verdict = "no longer visible"
+	Unknown Verdict = "unknown"
+	// Others: a commit that errand did not publish, and whose account GitHub shows. It does not affect the result.
+	Others Verdict = "by others"
+)
+
+// Link is one checked link of the chain.
+type Link struct {
+	Name    string  `json:"link"`
+	Verdict Verdict `json:"verdict"`
+	Detail  string  `json:"detail"`
+}
+
+// The names of the links.
+const (
+	LinkStatement   = "statement"
+	LinkSignature   = "signature"
+	LinkPullRequest = "pull request"
+	LinkIssue       = "issue"
+	LinkPlan        = "plan"
+	LinkApproval    = "approval"
+	LinkChanges     = "changes"
+	LinkCommits     = "commits"
+	LinkCommit      = "commit"
+	LinkMerge       = "merge"
+)
+
+// Result is the result of all links together.
+type Result string
+
+// The results.
+const (
+	ChainHolds   Result = "holds"
+	ChainBroken  Result = "does not hold"
+	ChainUnknown Result = "could not be confirmed"
+)
+
+// Report is the result of a verification. Its JSON names never change.
+type Report struct {
+	PullRequest string `json:"pullRequest"`
+	Result      Result `json:"result"`
+	// App is the account that opened the pull request and wrote the statement.
+	App   *Person `json:"app,omitempty"`
+	KeyID string  `json:"keyId,omitempty"`
+	// Pinned is set if the key was given to the verification, instead of being named by the statement.
+	Pinned bool   `json:"keyPinned"`
+	Merged bool   `json:"merged"`
+	Links  []Link `json:"links"`
+	// Statement is the statement's predicate if its signature is valid.
+	Statement *Predicate `json:"statement,omitempty"`
+}
+
+func (r *Report) add(name string, v Verdict, detail string) {
+	r.Links = append(r.Links, Link{name, v, detail})
+	switch {
+	case v == Altered:
+		r.Result = ChainBroken
+	case (v == Gone || v == Unknown) && r.Result == ChainHolds:
+		r.Result = ChainUnknown
+	}
+}

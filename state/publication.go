@@ -1,0 +1,127 @@
+package state
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
+
+// TaskChanges holds a task's changes on their way from the VM to the pull request.
+type TaskChanges struct {
+	Branch Branch      `json:"branch"`
+	Work   *Work       `json:"work,omitempty"` // the changeset that is being published
+	Saved  []SavedWork `json:"saved,omitempty"`
+	// GateRefusals lists the newest refusals of the push gate, oldest first.
+	GateRefusals []GateRefusal `json:"gate,omitempty"`
+	PR           *PR           `json:"pr,omitempty"`
+	Round        int           `json:"round"` // review rounds so far
+	// Replaced lists pull requests of earlier lives that this life does not continue, the newest MaxReplaced. They must not be
+	// open: errand closes them.
+	Replaced []ReplacedPR `json:"replaced,omitempty"`
+	// Publications lists the changesets that were published on the branch, oldest first, the newest MaxPublications.
+	Publications []Publication `json:"publications,omitempty"`
+}
+
+// Limits on stored publications.
+const (
+	MaxPublications      = 100
+	MaxPublishedCommits  = 250 // of all publications together; GitHub lists as many of a pull request
+	MaxPublicationChecks = 50
+)
+
+// Publication is one changeset that was published on the task's branch.
+type Publication struct {
+	At    time.Time `json:"at"` // when errand moved the branch
+	Run   string    `json:"run"`
+	Round int       `json:"round,omitempty"` // of the review, 0 for the first changes
+	// Plan is the hash of the approved plan, and Changes that of the approved changes; both may be empty.
+	Plan    string `json:"plan,omitempty"`
+	Changes string `json:"changes,omitempty"`
+	Base    string `json:"base"`   // the commit on which the changeset is based
+	Digest  string `json:"digest"` // of the changeset, as it came from the VM
+	Head    string `json:"head"`
+	Tree    string `json:"tree"`
+	// Commits are the published ones, oldest first. Left is the number of the oldest that are not stored.
+	Commits []PublishedCommit `json:"commits,omitempty"`
+	Left    int               `json:"left,omitempty"`
+	// Checks are the results of the repository's commands, which ran on the VM.
+	Checks []PublishedCheck `json:"checks,omitempty"`
+	// Title is the agent's title of its work, and Summary the SHA-256 of its description.
+	Title   string `json:"title,omitempty"`
+	Summary string `json:"summary,omitempty"`
+}
+
+// PublishedCommit is a commit as it is on GitHub.
+type PublishedCommit struct {
+	ID   string `json:"id"`
+	Tree string `json:"tree"`
+}
+
+// PublishedCheck is the result of one of the repository's commands.
+type PublishedCheck struct {
+	Name    string        `json:"name"`
+	Outcome CheckOutcome  `json:"outcome"`
+	Code    int           `json:"code,omitempty"`
+	Took    time.Duration `json:"took,omitempty"`
+}
+
+// CheckOutcome is how one of the repository's commands ended.
+type CheckOutcome string
+
+// The outcomes of the repository's commands.
+const (
+	CheckPassed   CheckOutcome = "passed"
+	CheckFailed   CheckOutcome = "failed"
+	CheckTimedOut CheckOutcome = "timed_out"
+	CheckSkipped  CheckOutcome = "skipped"
+)
+
+// publishedChecks returns the first results, without the output of the commands.
+func publishedChecks(list []CheckResult) (out []PublishedCheck) {
+	for _, r := range list[:min(len(list), MaxPublicationChecks)] {
+		p := PublishedCheck{Name: Truncate(r.Name), Outcome: CheckPassed, Code: r.Code, Took: r.Duration}
+		switch {
+		case r.TimedOut:
+			p.Outcome = CheckTimedOut
+		case r.Code != 0:
+			p.Outcome = CheckFailed
+		case r.Skipped != "":
+			p.Outcome = CheckSkipped
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// AddPublication stores that the task's changeset was published. Repeated calls for the same head change nothing.
+func (t *Task) AddPublication(now time.Time) {
+	w := t.Work
+	if w == nil || len(w.Published) == 0 {
+		return // published by an older version, which did not store the commits
+	}
+	if n := len(t.Publications); n > 0 && t.Publications[n-1].Head == w.Head {
+		return
+	}
+	p := Publication{
+		At: now, Run: w.Run, Round: t.Round, Changes: w.Approved, Base: w.Base, Digest: w.Digest, Head: w.Head, Tree: w.Tree,
+		Commits: w.Published, Checks: publishedChecks(w.Checks), Title: Truncate(w.Title),
+	}
+	if text := cmp.Or(w.Text, w.Summary); text != "" {
+		sum := sha256.Sum256([]byte(text))
+		p.Summary = hex.EncodeToString(sum[:])
+	}
+	if t.Approval != nil {
+		p.Plan = t.Approval.Hash
+	}
+	t.Publications = append(t.Publications, p)
+	t.Publications = t.Publications[max(0, len(t.Publications)-MaxPublications):]
+	room := MaxPublishedCommits
+	for i := len(t.Publications) - 1; i >= 0; i-- {
+		p := &t.Publications[i]
+		if cut := len(p.Commits) - room; cut > 0 {
+			p.Commits, p.Left = p.Commits[cut:], p.Left+cut
+		}
+		room -= len(p.Commits)
+	}
+}
