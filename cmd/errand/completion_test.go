@@ -53,7 +53,7 @@ func TestCompletions(t *testing.T) {
 		"levels":            {[]string{"logs", "--level", ""}, []string{"debug", "info", "warn", "error"}},
 		"shells":            {[]string{"completion", ""}, []string{"bash", "zsh", "fish"}},
 		"no file":           {[]string{"cancel", "-c", "none.yml", ""}, nil},
-		"subcommands":       {[]string{"rotate", ""}, []string{"tether-key", "webhook-secret"}},
+		"subcommands":       {[]string{"rotate", ""}, []string{"provenance-key", "tether-key", "webhook-secret"}},
 		"of a subcommand":   {[]string{"rotate", "tether-key", ""}, nil},
 		"no arguments":      {[]string{"serve", ""}, nil},
 		"a number":          {[]string{"logs", "--run", ""}, nil},

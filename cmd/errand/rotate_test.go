@@ -17,6 +17,7 @@ import (
 
 	"github.com/errand-bot/errand/handlers"
 	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/provenance"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 )
 
@@ -265,5 +266,21 @@ func TestRotateTetherKey(t *testing.T) {
 	c.serve()
 	if now := read(t, c.path("data/tether_key")); !bytes.Equal(now, both[:32]) {
 		t.Errorf("after a start without agents: got a file of %d bytes, want the new key", len(now))
+	}
+}
+
+// TestRotateProvenanceKey: the public keys are printed, and every rotation keeps the previous ones.
+func TestRotateProvenanceKey(t *testing.T) {
+	t.Parallel()
+	c := newClinic(t, build(t))
+	if err := os.MkdirAll(c.path("data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for want := range 2 {
+		code, out, errs := callIn(t, c.bin, nil, "rotate", "provenance-key", "-c", c.file())
+		list, err := provenance.ParseKeys([]byte(out[max(0, strings.Index(out, "{")):]))
+		if code != cli.ExitOK || err != nil || len(list) != want+2 || !list[0].Retired.IsZero() || list[1].Retired.IsZero() {
+			t.Fatalf("rotation %d: got code %d, %d keys, %v: %q %q", want+1, code, len(list), err, out, errs)
+		}
 	}
 }

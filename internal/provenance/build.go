@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/errand-bot/errand/state"
 )
@@ -62,6 +63,9 @@ func Build(t *state.Task, d Deployment, redact func(string) string) Predicate {
 		if n := t.Publications[i].Left; n > 0 {
 			p.Shortened = append(p.Shortened, Shortened{List: commitsOf(i), Total: n + len(t.Publications[i].Commits)})
 		}
+	}
+	if len(t.Publications) == state.MaxPublications { // there may have been older ones
+		p.Shortened = append(p.Shortened, Shortened{List: "publications"})
 	}
 	p.shorten()
 	return p
@@ -175,10 +179,10 @@ func shortenList[T any](p *Predicate, name string, list []T, most int) []T {
 	return list[len(list)-most:]
 }
 
-// shortens reports whether a list of commits is incomplete.
+// lacksCommits reports whether a list of commits is incomplete.
 func (p *Predicate) lacksCommits() bool {
 	return slices.ContainsFunc(p.Shortened, func(s Shortened) bool {
-		return s.List == "publications" || s.List != "runs" && len(s.List) > len(".commits") && s.List[len(s.List)-len(".commits"):] == ".commits"
+		return s.List == "publications" || strings.HasSuffix(s.List, ".commits")
 	})
 }
 

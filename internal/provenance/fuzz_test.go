@@ -9,8 +9,8 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 )
 
-// FuzzFind: a comment by anybody is read without a fault, within its size; what is not signed is never accepted.
-func FuzzFind(f *testing.F) {
+// FuzzFindStatement: a comment by anybody is read without a fault, within its size; what is not signed is never accepted.
+func FuzzFindStatement(f *testing.F) {
 	s := newSigner(f)
 	made, err := s.State(f.Context(), sample(1, 2))
 	if err != nil {
@@ -57,8 +57,8 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// FuzzRead: any payload is read as a statement or refused.
-func FuzzRead(f *testing.F) {
+// FuzzReadStatement: any payload is read as a statement or refused.
+func FuzzReadStatement(f *testing.F) {
 	made, err := newSigner(f).State(f.Context(), sample(2, 2))
 	if err != nil {
 		f.Fatal(err)

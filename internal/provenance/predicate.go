@@ -180,6 +180,6 @@ type Reported struct {
 // Shortened is a list that the statement contains only in part.
 type Shortened struct {
 	List   string `json:"list"`
-	Total  int    `json:"total"`
+	Total  int    `json:"total,omitempty"`  // 0 if it is not known
 	SHA256 string `json:"sha256,omitempty"` // of the complete list as compact JSON; empty if errand no longer had all of it
 }

@@ -203,7 +203,7 @@ func (v *verification) issue(ctx context.Context, r *Report) error {
 
 func (v *verification) plan(ctx context.Context, r *Report) error {
 	p := v.p.Plan
-	if p == nil && v.p.Approval != nil {
+	if a := v.p.Approval; p == nil && a != nil && a.Via != string(state.ViaSettings) {
 		r.add(LinkPlan, Unknown, "the statement names an approval, but not its plan")
 		return nil
 	}

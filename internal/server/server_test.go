@@ -186,6 +186,10 @@ func TestNewReportsProblems(t *testing.T) {
 			check(p.t, os.Mkdir(filepath.Join(p.dir, "data"), 0o700))
 			p.write("data/client_key", "x")
 		}, []string{"client key", "client_key"}},
+		"a broken provenance key": {"127.0.0.1:0", "", func(p *place) {
+			check(p.t, os.Mkdir(filepath.Join(p.dir, "data"), 0o700))
+			p.write("data/provenance_key", "x")
+		}, []string{"signing key", "provenance_key", "backup"}},
 		"the data is a file": {"127.0.0.1:0", "", func(p *place) { p.write("data", "x") }, []string{"data folder"}},
 		"backups with the data": {"127.0.0.1:0", "backup: {folder: FOLDER}", func(p *place) {
 			check(p.t, os.MkdirAll(filepath.Join(p.dir, "data", "backups"), 0o700))

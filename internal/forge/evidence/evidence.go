@@ -28,14 +28,14 @@ const (
 
 // Config is the address of GitHub, and the token.
 type Config struct {
-	Token           string
-	WebURL          string // empty: github.com
-	APIURL          string
-	GraphQLURL      string
-	UserAgent       string
-	Transport       http.RoundTripper // nil: http.DefaultTransport
-	Repository      string            // OWNER/REPO
-	Now             func() time.Time
+	Token      string
+	WebURL     string // empty: github.com
+	APIURL     string
+	GraphQLURL string
+	UserAgent  string
+	Transport  http.RoundTripper // nil: http.DefaultTransport
+	Repository string            // OWNER/REPO
+	Now        func() time.Time
 }
 
 // Reader reads one repository. It implements [provenance.GitHub].

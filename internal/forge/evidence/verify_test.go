@@ -38,10 +38,14 @@ func TestTamperingIsNamed(t *testing.T) {
 		want   string
 		words  string // in the details
 	}{
-		"nothing":             {want: ""},
-		"nothing, command":    {via: state.ViaCommand},
-		"nothing, box":        {via: state.ViaBox},
-		"nothing, settings":   {via: state.ViaSettings},
+		"nothing":           {want: ""},
+		"nothing, command":  {via: state.ViaCommand},
+		"nothing, box":      {via: state.ViaBox},
+		"nothing, settings": {via: state.ViaSettings},
+		"nothing, no plan": {via: state.ViaSettings, tamper: func(s *scene) {
+			s.task.Plans, s.task.Approval.Hash = nil, ""
+			s.post(s.statement())
+		}, words: "require no plan"},
 		"a stranger's answer": {tamper: func(s *scene) { s.comment("rita", "Nice.") }},
 		"plan edited": {tamper: func(s *scene) {
 			body := forgetest.Must(s.reader().Comment(s.t.Context(), s.plan))(s.t).Body
@@ -66,13 +70,16 @@ func TestTamperingIsNamed(t *testing.T) {
 		"command edited": {via: state.ViaCommand, tamper: func(s *scene) {
 			s.check(s.As("mia").EditComment(repo, s.task.Approval.CommentID, "@errand approve with: a back door"))
 		}, want: "approval: altered", words: "@mia edited it"},
-		"command deleted":               {via: state.ViaCommand, tamper: func(s *scene) { s.check(s.As("wendy").DeleteComment(repo, s.task.Approval.CommentID)) }, want: "approval: no longer visible"},
-		"approval by another account":   {via: state.ViaCommand, tamper: func(s *scene) { s.claim("mia") }, want: "approval: altered", words: "by @wendy, and not by @mia"},
-		"approval of another plan":      {tamper: func(s *scene) { s.task.Approval.Hash = strings.Repeat("b", 64); s.post(s.statement()) }, want: "plan: unknown"},
-		"a commit by a person":          {tamper: func(s *scene) { s.push("wendy", "more.txt") }, want: "commit: by others", words: "by @wendy, a person"},
-		"last commit dropped by force":  {tamper: func(s *scene) { s.force(s.task.Publications[0].Commits[0].ID) }, want: "commits: altered"},
-		"commits replaced by force":     {tamper: func(s *scene) { s.force(s.other("wendy")) }, want: "commits: altered, commit: by others"},
-		"a commit in errand's name":     {tamper: func(s *scene) { s.task.Publications[0].Commits = s.task.Publications[0].Commits[:1]; s.post(s.statement()) }, want: "commit: altered"},
+		"command deleted":              {via: state.ViaCommand, tamper: func(s *scene) { s.check(s.As("wendy").DeleteComment(repo, s.task.Approval.CommentID)) }, want: "approval: no longer visible"},
+		"approval by another account":  {via: state.ViaCommand, tamper: func(s *scene) { s.claim("mia") }, want: "approval: altered", words: "by @wendy, and not by @mia"},
+		"approval of another plan":     {tamper: func(s *scene) { s.task.Approval.Hash = strings.Repeat("b", 64); s.post(s.statement()) }, want: "plan: unknown"},
+		"a commit by a person":         {tamper: func(s *scene) { s.push("wendy", "more.txt") }, want: "commit: by others", words: "by @wendy, a person"},
+		"last commit dropped by force": {tamper: func(s *scene) { s.force(s.task.Publications[0].Commits[0].ID) }, want: "commits: altered"},
+		"commits replaced by force":    {tamper: func(s *scene) { s.force(s.other("wendy")) }, want: "commits: altered, commit: by others"},
+		"a commit in errand's name": {tamper: func(s *scene) {
+			s.task.Publications[0].Commits = s.task.Publications[0].Commits[:1]
+			s.post(s.statement())
+		}, want: "commit: altered"},
 		"the statement's check changed": {tamper: func(s *scene) { s.post(rewritten(s, s.statement(), `"outcome":"failed"`, `"outcome":"passed"`)) }, want: "signature: altered"},
 		"the statement's plan changed":  {tamper: func(s *scene) { s.post(rewritten(s, s.statement(), s.task.Plans[0].Hash, strings.Repeat("c", 64))) }, want: "signature: altered"},
 		"statement edited by a person": {tamper: func(s *scene) {
