@@ -60,10 +60,9 @@ type PublishedCommit struct {
 
 // PublishedCheck is the result of one of the repository's commands.
 type PublishedCheck struct {
-	Name    string        `json:"name"`
-	Outcome CheckOutcome  `json:"outcome"`
-	Code    int           `json:"code,omitempty"`
-	Took    time.Duration `json:"took,omitempty"`
+	Name    string       `json:"name"`
+	Outcome CheckOutcome `json:"outcome"`
+	Code    int          `json:"code,omitempty"`
 }
 
 // CheckOutcome is how one of the repository's commands ended.
@@ -80,7 +79,7 @@ const (
 // publishedChecks returns the first results, without the output of the commands.
 func publishedChecks(list []CheckResult) (out []PublishedCheck) {
 	for _, r := range list[:min(len(list), MaxPublicationChecks)] {
-		p := PublishedCheck{Name: Truncate(r.Name), Outcome: CheckPassed, Code: r.Code, Took: r.Duration}
+		p := PublishedCheck{Name: Truncate(r.Name), Outcome: CheckPassed, Code: r.Code}
 		switch {
 		case r.TimedOut:
 			p.Outcome = CheckTimedOut

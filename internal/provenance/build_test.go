@@ -156,3 +156,32 @@ func TestStatementsDoNotLookLikeSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestFind: an envelope counts only in a comment with errand's marker, and only if there is one.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	const block, marker = "\n```json\n{\"payload\":\"eA==\",\"signatures\":[]}\n```\n", "\n<!-- errand:1.provenance-8 -->"
+	for name, c := range map[string]struct {
+		body string
+		want bool
+	}{
+		"errand's":              {"x" + block + marker, true},
+		"with Windows' lines":   {strings.ReplaceAll("x"+block+marker, "\n", "\r\n"), true},
+		"two":                   {"x" + block + block + marker, false},
+		"without a marker":      {"x" + block, false},
+		"of another comment":    {"x" + block + "\n<!-- errand:1.round-1 -->", false},
+		"a marker before it":    {marker + block, false},
+		"quoted":                {"> x" + strings.ReplaceAll(block, "\n", "\n> ") + marker, false},
+		"with something behind": {"x" + strings.Replace(block, "}\n", "} {}\n", 1) + marker, false},
+		"with unknown fields":   {"x" + strings.Replace(block, "{", "{\"more\":1,", 1) + marker, false},
+		"much too long":         {strings.Repeat("x", 300_000) + block + marker, false},
+		"nothing":               {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, ok := Find(c.body); ok != c.want {
+				t.Errorf("got %v, want %v", ok, c.want)
+			}
+		})
+	}
+}
