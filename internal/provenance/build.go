@@ -90,17 +90,10 @@ func approvalOf(a *state.Approval) *Approval {
 }
 
 func runOf(r *state.Run) Run {
-	out := Run{
+	return Run{
 		Number: r.Seq, Kind: string(r.Kind), Adapter: r.Adapter, Model: r.Model, PromptSHA256: r.Prompt, Plan: r.Plan, StartedAt: r.Started.UTC(),
-		EndedAt: r.Ended.UTC(), Status: string(r.Status), Tokens: r.Money.Tokens(),
+		EndedAt: r.Ended.UTC(), Status: string(r.Status),
 	}
-	if out.Tokens > 0 {
-		out.TokensFrom = FromAgent
-		if r.Metered {
-			out.TokensFrom = FromGateway
-		}
-	}
-	return out
 }
 
 func publicationOf(p *state.Publication, numbers map[string]int, redact func(string) string) Publication {

@@ -125,20 +125,13 @@ type Run struct {
 	StartedAt    time.Time `json:"startedAt,omitzero"`
 	EndedAt      time.Time `json:"endedAt,omitzero"`
 	Status       string    `json:"status,omitempty"`
-	Tokens       int64     `json:"tokens,omitempty"`
-	// TokensFrom is gateway if errand counted the tokens, and agent if only the agent reported them.
-	TokensFrom Source `json:"tokensFrom,omitempty"`
 }
 
 // Source is where a value comes from, if errand did not observe it itself.
 type Source string
 
-// The sources.
-const (
-	FromGateway Source = "gateway" // errand counted it
-	FromVM      Source = "vm"      // a program on the VM reported it, after all of the agent's processes had ended
-	FromAgent   Source = "agent"   // only the agent said so
-)
+// FromVM: a program on the VM reported it, after all of the agent's processes had ended.
+const FromVM Source = "vm"
 
 // Publication is a changeset that errand published on the branch.
 type Publication struct {
