@@ -181,7 +181,8 @@ func (c comparison) verdict(ctx context.Context) (Verdict, string, error) {
 	return Holds, detail, nil
 }
 
-// sameLines reports whether the merge changed the lines of a path as the pull request did.
+// sameLines reports whether the merge has exactly the lines that both sides changed, each at its place, and no others. Changes of the same
+// lines are not compared.
 func (c comparison) sameLines(ctx context.Context, path string) (bool, error) {
 	var texts [4]string
 	for i, tree := range []map[string]File{c.fork, c.head, c.before, c.merged} {
@@ -198,19 +199,14 @@ func (c comparison) sameLines(ctx context.Context, path string) (bool, error) {
 		}
 		texts[i] = string(data)
 	}
-	return changedLines(texts[0], texts[1]) == changedLines(texts[2], texts[3]), nil
+	fork, head, before, merged := texts[0], texts[1], texts[2], texts[3]
+	edits, ok := udiff.Merge(udiff.Lines(fork, head), udiff.Lines(fork, before))
+	if !ok {
+		return false, nil
+	}
+	want, err := udiff.Apply(fork, edits)
+	return err == nil && want == merged, nil
 }
 
 // ErrTooLarge is the error of [GitHub.Blob] for content that is too large to be compared.
 var ErrTooLarge = errors.New("the file is too large")
-
-// changedLines returns the removed and added lines between two texts.
-func changedLines(before, after string) string {
-	var out strings.Builder
-	for i, line := range strings.Split(udiff.Unified("a", "b", before, after), "\n") {
-		if i >= 2 && (strings.HasPrefix(line, "+") || strings.HasPrefix(line, "-")) {
-			out.WriteString(line + "\n")
-		}
-	}
-	return out.String()
-}

@@ -48,6 +48,8 @@ func TestMergeIsCompared(t *testing.T) {
 		"the base's file changed":         {tree("x="+lines, "y=2", "z=1"), tree("x="+mine, "y=3", "n=1"), Unknown},
 		"too large to compare":            {tree("x=huge", "y=1", "z=1"), tree("x="+merged, "y=1", "n=1"), Unknown},
 		"both, and other lines":           {tree("x="+theirs, "y=1", "z=1"), tree("x=A b c d door f g h I", "y=1", "n=1"), Unknown},
+		"the right lines elsewhere":       {tree("x=i b c d e f g h i", "y=1", "z=1"), tree("x=I b c d e f g h i", "y=1", "n=1"), Unknown},
+		"the same lines changed":          {tree("x=a b c d e f g h J", "y=1", "z=1"), tree("x=a b c d e f g h I", "y=1", "n=1"), Unknown},
 		"the base deleted a changed file": {tree("y=1", "z=1"), tree("y=1", "n=1"), Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
