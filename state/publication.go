@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 )
 
@@ -28,13 +29,20 @@ const (
 	MaxPublications      = 100
 	MaxPublishedCommits  = 250 // of all publications together; GitHub lists as many of a pull request
 	MaxPublicationChecks = 50
+	MaxUnconfirmed       = 5 // publications of which errand does not know whether they happened
 )
 
 // Publication is one changeset that was published on the task's branch.
 type Publication struct {
-	At    time.Time `json:"at"` // when errand moved the branch
-	Run   string    `json:"run"`
-	Round int       `json:"round,omitempty"` // of the review, 0 for the first changes
+	At time.Time `json:"at"` // when errand moved the branch
+	// Unconfirmed is set until errand knows that the branch was moved. It stays if the answer was lost, and somebody pushed or the task
+	// ended meanwhile.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	// Gap is set if errand may have published other changesets between the one before and this one, and does not know them: an older
+	// version stored none, and a store that was restored from a backup lacks those since.
+	Gap   bool   `json:"gap,omitempty"`
+	Run   string `json:"run"`
+	Round int    `json:"round,omitempty"` // of the review, 0 for the first changes
 	// Plan is the hash of the approved plan, and Changes that of the approved changes; both may be empty.
 	Plan    string `json:"plan,omitempty"`
 	Changes string `json:"changes,omitempty"`
@@ -93,18 +101,26 @@ func publishedChecks(list []CheckResult) (out []PublishedCheck) {
 	return out
 }
 
-// AddPublication stores that the task's changeset was published. Repeated calls for the same head change nothing.
-func (t *Task) AddPublication(now time.Time) {
+// BeginPublication stores that the branch is about to be moved to the task's changeset. restored is when the store was last restored from a
+// backup, zero if it never was. It reports whether there is something to be stored: older versions did not record the commits. Repeated
+// calls for the same head change nothing.
+func (t *Task) BeginPublication(now, restored time.Time) bool {
 	w := t.Work
 	if w == nil || len(w.Published) == 0 {
-		return // published by an older version, which did not store the commits
+		return false
 	}
-	if n := len(t.Publications); n > 0 && t.Publications[n-1].Head == w.Head {
-		return
+	n := len(t.Publications)
+	if n > 0 && t.Publications[n-1].Head == w.Head {
+		return true
 	}
 	p := Publication{
-		At: now, Run: w.Run, Round: t.Round, Changes: w.Approved, Base: w.Base, Digest: w.Digest, Head: w.Head, Tree: w.Tree,
+		At: now, Unconfirmed: true, Run: w.Run, Round: t.Round, Changes: w.Approved, Base: w.Base, Digest: w.Digest, Head: w.Head, Tree: w.Tree,
 		Commits: w.Published, Checks: publishedChecks(w.Checks), Title: Truncate(w.Title),
+	}
+	if n == 0 {
+		p.Gap = t.Branch.Head != ""
+	} else {
+		p.Gap = t.Publications[n-1].At.Before(restored)
 	}
 	if text := cmp.Or(w.Text, w.Summary); text != "" {
 		sum := sha256.Sum256([]byte(text))
@@ -114,6 +130,42 @@ func (t *Task) AddPublication(now time.Time) {
 		p.Plan = t.Approval.Hash
 	}
 	t.Publications = append(t.Publications, p)
+	t.boundPublications()
+	return true
+}
+
+// AddPublication stores that the branch was moved to the task's changeset.
+func (t *Task) AddPublication(now, restored time.Time) {
+	if !t.BeginPublication(now, restored) {
+		return
+	}
+	if p := &t.Publications[len(t.Publications)-1]; p.Unconfirmed {
+		p.At, p.Unconfirmed = now, false
+	}
+}
+
+// LastPublication returns the newest publication that is known to have happened, nil if there is none.
+func (t *Task) LastPublication() *Publication {
+	for i := len(t.Publications) - 1; i >= 0; i-- {
+		if p := &t.Publications[i]; !p.Unconfirmed {
+			return p
+		}
+	}
+	return nil
+}
+
+// boundPublications forgets the oldest publications and commits beyond the limits.
+func (t *Task) boundPublications() {
+	unconfirmed := 0
+	for i := len(t.Publications) - 1; i >= 0; i-- {
+		if !t.Publications[i].Unconfirmed {
+			continue
+		}
+		if unconfirmed++; unconfirmed > MaxUnconfirmed {
+			t.Publications[i+1].Gap = true // the newest one is never the surplus
+			t.Publications = slices.Delete(t.Publications, i, i+1)
+		}
+	}
 	t.Publications = t.Publications[max(0, len(t.Publications)-MaxPublications):]
 	room := MaxPublishedCommits
 	for i := len(t.Publications) - 1; i >= 0; i-- {

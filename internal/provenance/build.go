@@ -6,8 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/errand-bot/errand/state"
 )
@@ -98,8 +99,8 @@ func runOf(r *state.Run) Run {
 
 func publicationOf(p *state.Publication, numbers map[string]int, redact func(string) string) Publication {
 	out := Publication{
-		At: p.At.UTC(), Run: numbers[p.Run], Round: p.Round, Plan: p.Plan, Changes: p.Changes, Base: p.Base, Digest: p.Digest, Head: p.Head, Tree: p.Tree,
-		Reported: Reported{Title: redact(p.Title), SummarySHA256: p.Summary},
+		At: p.At.UTC(), Unconfirmed: p.Unconfirmed, Gap: p.Gap, Run: numbers[p.Run], Round: p.Round, Plan: p.Plan, Changes: p.Changes,
+		Base: p.Base, Digest: p.Digest, Head: p.Head, Tree: p.Tree, Reported: Reported{Title: redact(p.Title), SummarySHA256: p.Summary},
 	}
 	for _, c := range p.Commits {
 		out.Commits = append(out.Commits, Commit(c))
@@ -119,25 +120,84 @@ func (p *Predicate) shorten() {
 	steps := []func(){
 		func() { p.Runs = shortenList(p, "runs", p.Runs, 20) },
 		func() { p.Conditions = shortenList(p, "conditions", p.Conditions, 20) },
-		func() {
-			for i := range p.Publications {
-				q := &p.Publications[i]
-				slices.SortStableFunc(q.Checks, func(a, b Check) int { return cmp.Compare(failedFirst(a), failedFirst(b)) })
-				q.Checks = shortenList(p, fmt.Sprintf("publications[%d].checks", i), q.Checks, 5)
-			}
-		},
+		func() { p.shortenChecks(5) },
 		func() { p.shortenCommits(120) },
 		func() { p.Changes = shortenList(p, "changes", p.Changes, 5) },
 		func() { p.shortenCommits(40) },
 		func() { p.Runs = shortenList(p, "runs", p.Runs, 5) },
-		func() { p.Publications = shortenList(p, "publications", p.Publications, 20) },
+		func() { p.shortenPublications(20) },
+		func() { p.shortenPublications(5) },
+		func() { p.shortenCommits(5) },
 	}
 	for _, step := range steps {
-		if size(p) <= maxPayload-2000 { // the statement around it
+		if p.fits() {
 			return
 		}
 		step()
 	}
+	for _, half := range []func(){ // the last resort, which no realistic task needs
+		func() { p.Conditions = shortenList(p, "conditions", p.Conditions, len(p.Conditions)/2) },
+		func() { p.Runs = shortenList(p, "runs", p.Runs, len(p.Runs)/2) },
+		func() { p.Changes = shortenList(p, "changes", p.Changes, len(p.Changes)/2) },
+		func() { p.shortenChecks(1) },
+		func() { p.shortenPublications(1) },
+		func() { p.shortenChecks(0) },
+	} {
+		for range 10 {
+			if p.fits() {
+				return
+			}
+			half()
+		}
+	}
+}
+
+// fits reports whether the predicate fits into a statement.
+func (p *Predicate) fits() bool { return size(p) <= maxPayload-2000 }
+
+// shortenChecks keeps so many checks of each publication, failed ones before others.
+func (p *Predicate) shortenChecks(most int) {
+	for i := range p.Publications {
+		q := &p.Publications[i]
+		slices.SortStableFunc(q.Checks, func(a, b Check) int { return cmp.Compare(failedFirst(a), failedFirst(b)) })
+		q.Checks = shortenList(p, fmt.Sprintf("publications[%d].checks", i), q.Checks, most)
+	}
+}
+
+// shortenPublications keeps the newest publications, with the head. What was noted about the lists of the others goes with them, and the rest
+// gets new numbers.
+func (p *Predicate) shortenPublications(most int) {
+	for i := len(p.Publications) - 1; i >= 0 && p.Publications[i].Unconfirmed; i-- {
+		most++
+	}
+	dropped := len(p.Publications) - most
+	if dropped <= 0 {
+		return
+	}
+	p.Publications = shortenList(p, "publications", p.Publications, most)
+	kept := p.Shortened[:0]
+	for _, s := range p.Shortened {
+		if at, list, ok := ofPublication(s.List); ok {
+			if at < dropped {
+				continue
+			}
+			s.List = fmt.Sprintf("publications[%d].%s", at-dropped, list)
+		}
+		kept = append(kept, s)
+	}
+	p.Shortened = kept
+}
+
+var publicationList = regexp.MustCompile(`^publications\[([0-9]{1,4})\]\.(commits|checks)$`)
+
+// ofPublication returns the number of the publication whose list is named, and the list.
+func ofPublication(name string) (at int, list string, ok bool) {
+	m := publicationList.FindStringSubmatch(name)
+	if m == nil {
+		return 0, "", false
+	}
+	at, err := strconv.Atoi(m[1])
+	return at, m[2], err == nil
 }
 
 func failedFirst(c Check) int {
@@ -172,10 +232,10 @@ func shortenList[T any](p *Predicate, name string, list []T, most int) []T {
 	return list[len(list)-most:]
 }
 
-// lacksCommits reports whether a list of commits is incomplete.
-func (p *Predicate) lacksCommits() bool {
-	return slices.ContainsFunc(p.Shortened, func(s Shortened) bool {
-		return s.List == "publications" || strings.HasSuffix(s.List, ".commits")
+// lacksBefore reports whether the statement may lack commits that errand published between a publication and the one before.
+func (p *Predicate) lacksBefore(publication int) bool {
+	return p.Publications[publication].Gap || slices.ContainsFunc(p.Shortened, func(s Shortened) bool {
+		return s.List == commitsOf(publication) || s.List == "publications" && publication == 0
 	})
 }
 

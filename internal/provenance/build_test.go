@@ -41,7 +41,7 @@ func sample(publications, commits int) *state.Task {
 		w.Head, w.Tree = w.Published[commits-1].ID, w.Published[commits-1].Tree
 		w.Checks = []state.CheckResult{{Name: "test"}, {Name: "lint", Code: 1}, {Name: "slow", TimedOut: true}, {Name: "none", Skipped: "no files"}}
 		t.Work = w
-		t.AddPublication(day1.Add(time.Hour))
+		t.AddPublication(day1.Add(time.Hour), time.Time{})
 	}
 	return t
 }
@@ -82,6 +82,7 @@ func TestStatementFitsIntoAComment(t *testing.T) {
 	t.Parallel()
 	for name, task := range map[string]*state.Task{
 		"one": sample(1, 1), "many commits": sample(1, 250), "many rounds": sample(100, 2), "both": sample(60, 40), "long texts": longTexts(),
+		"many checks": manyChecks(), "everything": everything(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,6 +115,14 @@ func TestStatementFitsIntoAComment(t *testing.T) {
 			if last := p.Publications[len(p.Publications)-1]; len(last.Commits) == 0 {
 				t.Error("the newest commits are left out")
 			}
+			seen := map[string]bool{}
+			for _, s := range p.Shortened {
+				at, list, ok := ofPublication(s.List)
+				if seen[s.List] || ok && (at >= len(p.Publications) || list == "checks" && len(p.Publications[at].Checks) >= s.Total) {
+					t.Errorf("%q is noted twice, or of a publication that the statement does not have", s.List)
+				}
+				seen[s.List] = true
+			}
 		})
 	}
 }
@@ -130,6 +139,55 @@ func longTexts() *state.Task {
 		}
 	}
 	return t
+}
+
+// manyChecks returns a task with as many publications as are stored, each with different checks.
+func manyChecks() *state.Task {
+	t := sample(state.MaxPublications, 1)
+	for i := range t.Publications {
+		for n := range 8 - i%2 {
+			t.Publications[i].Checks = append(t.Publications[i].Checks, state.PublishedCheck{Name: fmt.Sprintf("a check with a name %d", n), Outcome: state.CheckPassed})
+		}
+	}
+	return t
+}
+
+// everything returns a task whose every list and text has its maximum.
+func everything() *state.Task {
+	t := longTexts()
+	for i := range t.Publications {
+		t.Publications[i].Title = state.Truncate(strings.Repeat("<\u2028", 10_000))
+		for n := range state.MaxPublicationChecks {
+			t.Publications[i].Checks = append(t.Publications[i].Checks, state.PublishedCheck{Name: state.Truncate(strings.Repeat("<\u2028", 10_000)) + fmt.Sprint(n), Outcome: state.CheckFailed})
+		}
+	}
+	for n := range 400 {
+		if n < 40 { // a task does not have more
+			t.Frozen.Files = append(t.Frozen.Files, digest([]byte{byte(n)}))
+		}
+		a := *t.Approval
+		t.Plans = append(t.Plans, state.Plan{Kind: state.PlanPublish, Revision: n, Hash: digest(fmt.Append(nil, n)), Publish: &state.Changes{Approved: &a}})
+	}
+	return t
+}
+
+// TestDroppedPublicationsAreRenumbered: what is noted about the lists of publications names the ones that are left.
+func TestDroppedPublicationsAreRenumbered(t *testing.T) {
+	t.Parallel()
+	p := Predicate{Publications: make([]Publication, 5)}
+	for i := range p.Publications {
+		p.Publications[i].Head = fmt.Sprint(i)
+		p.Publications[i].Commits = make([]Commit, 3)
+		p.Publications[i].Commits = shortenList(&p, commitsOf(i), p.Publications[i].Commits, 3-i%2) // of those with odd numbers
+	}
+	p.shortenPublications(3)
+	var got []string
+	for _, s := range p.Shortened {
+		got = append(got, s.List)
+	}
+	if s := strings.Join(got, " "); s != "publications[1].commits publications" || p.Publications[0].Head != "2" || !p.lacksBefore(0) || !p.lacksBefore(1) || p.lacksBefore(2) {
+		t.Errorf("got %s for publications from %s", s, p.Publications[0].Head)
+	}
 }
 
 // TestStatementsDoNotLookLikeSecrets: the redaction of comments changes no envelope, which would make it invalid.

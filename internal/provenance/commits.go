@@ -3,6 +3,7 @@ package provenance
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // commits checks that the pull request has all published commits, in their order, and shows those of others.
@@ -11,18 +12,20 @@ func (v *verification) commits(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	position := map[string]int{}
+	position, published := map[string]int{}, map[string]bool{}
 	for i, c := range list {
 		position[c.ID] = i
 	}
-	published := map[string]bool{}
 	last, count := -1, 0
 	verdict, detail := Holds, ""
 	for _, p := range v.p.Publications {
 		for _, c := range p.Commits {
 			published[c.ID] = true
-			count++
 			i, ok := position[c.ID]
+			if !ok && p.Unconfirmed {
+				continue
+			}
+			count++
 			switch {
 			case verdict != Holds:
 			case !ok && !complete:
@@ -37,29 +40,56 @@ func (v *verification) commits(ctx context.Context, r *Report) error {
 			last = max(last, i)
 		}
 	}
-	var strange []Link
-	for _, c := range list {
-		if published[c.ID] {
-			continue
-		}
-		switch {
-		case c.Author.ID != v.pull.By.ID:
-			strange = append(strange, Link{LinkCommit + " " + short(c.ID), Others, byOthers(c)})
-		case v.p.lacksCommits():
-			strange = append(strange, Link{LinkCommit + " " + short(c.ID), Unknown, "by errand's account; the statement lists only the newest commits"})
-		default:
-			strange = append(strange, Link{LinkCommit + " " + short(c.ID), Altered,
-				fmt.Sprintf("by %s, but errand does not state that it published it (%s)", c.Author.handle(), signed(c))})
-		}
-	}
 	if verdict == Holds {
 		detail = fmt.Sprintf("all published commits (%d) are there, with their trees", count)
 	}
+	if verdict == Holds && !complete {
+		verdict, detail = Unknown, "GitHub lists only some of the commits of the pull request, so there may be others; "+detail
+	}
 	r.add(LinkCommits, verdict, detail)
-	for _, l := range strange {
-		r.add(l.Name, l.Verdict, l.Detail)
+	holes := v.holes(position)
+	for i, c := range list {
+		if published[c.ID] {
+			continue
+		}
+		name := LinkCommit + " " + short(c.ID)
+		switch {
+		case c.Author.ID != v.pull.By.ID:
+			r.add(name, Others, byOthers(c))
+		case slices.ContainsFunc(holes, func(h hole) bool { return h.after < i && i < h.before }):
+			r.add(name, Unknown, fmt.Sprintf("by %s (%s), from a time whose publications the statement does not know, or not all", c.Author.handle(), signed(c)))
+		default:
+			r.add(name, Altered, fmt.Sprintf("by %s, but errand does not state that it published it (%s)", c.Author.handle(), signed(c)))
+		}
 	}
 	return nil
+}
+
+// A hole is a part of the pull request's commits in which there may be some of errand's that the statement does not list.
+type hole struct{ after, before int }
+
+// holes returns the holes between the publications, by the positions of the listed commits.
+func (v *verification) holes(position map[string]int) (list []hole) {
+	last := -1
+	for n, p := range v.p.Publications {
+		first := len(position)
+		for _, q := range v.p.Publications[n:] {
+			for _, c := range q.Commits {
+				if i, ok := position[c.ID]; ok {
+					first = min(first, i)
+				}
+			}
+		}
+		if v.p.lacksBefore(n) {
+			list = append(list, hole{last, first})
+		}
+		for _, c := range p.Commits {
+			if i, ok := position[c.ID]; ok {
+				last = max(last, i)
+			}
+		}
+	}
+	return list
 }
 
 // byOthers describes a commit that is not errand's.

@@ -44,7 +44,7 @@ func Describe(version, keys string, public ed25519.PublicKey) (Deployment, error
 // Sign returns the envelope, as one line of JSON, of the statement with a predicate. The statement's subject is the head that was
 // published last.
 func Sign(ctx context.Context, p Predicate, private ed25519.PrivateKey) ([]byte, error) {
-	if len(p.Publications) == 0 {
+	if p.head() == nil {
 		return nil, errors.New("sign a statement: nothing was published")
 	}
 	payload, err := encode(p)
@@ -91,7 +91,7 @@ func encode(p Predicate) ([]byte, error) {
 	if err := protojson.Unmarshal(raw, &fields); err != nil {
 		return nil, fmt.Errorf("encode the predicate: %w", err)
 	}
-	last := p.Publications[len(p.Publications)-1]
+	last := p.head()
 	s := &attestation.Statement{
 		Type: attestation.StatementTypeUri,
 		Subject: []*attestation.ResourceDescriptor{{
@@ -183,10 +183,10 @@ func read(e *dsse.Envelope) (Predicate, error) {
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return p, errors.New("its predicate does not have the form of its type")
 	}
-	if len(p.Publications) == 0 {
+	last := p.head()
+	if last == nil {
 		return p, errors.New("it names no publication")
 	}
-	last := p.Publications[len(p.Publications)-1]
 	if d := s.GetSubject()[0].GetDigest(); len(s.GetSubject()) != 1 || d["gitCommit"] != last.Head || d["gitTree"] != last.Tree {
 		return p, errors.New("its subject is not the head of its last publication")
 	}

@@ -36,6 +36,7 @@ type Pull struct {
 	Number       int
 	By           Person
 	Head         string
+	Branch, Base string // their names
 	Merged       bool
 	MergeCommit  string
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
@@ -110,6 +111,20 @@ func parsePublic(der []byte) (Key, error) {
 	}
 	id, err := dsse.SHA256KeyID(k)
 	return Key{ID: id, Public: k}, err
+}
+
+// mergeKeys returns the keys without repetitions. A file may be older than the retirement that another one knows, so the earliest counts.
+func mergeKeys(keys []Key) (list []Key) {
+	for _, k := range keys {
+		i := slices.IndexFunc(list, func(l Key) bool { return l.ID == k.ID })
+		switch {
+		case i < 0:
+			list = append(list, k)
+		case list[i].Retired.IsZero() || !k.Retired.IsZero() && k.Retired.Before(list[i].Retired):
+			list[i].Retired = k.Retired
+		}
+	}
+	return list
 }
 
 // namedKey returns the key that a statement itself names.

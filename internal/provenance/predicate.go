@@ -135,17 +135,21 @@ const FromVM Source = "vm"
 
 // Publication is a changeset that errand published on the branch.
 type Publication struct {
-	At      time.Time `json:"at"`
-	Run     int       `json:"run"`
-	Round   int       `json:"round,omitempty"`
-	Plan    string    `json:"plan,omitempty"`
-	Changes string    `json:"changes,omitempty"`
-	Base    string    `json:"baseCommit"`
-	Digest  string    `json:"changesetSha256"`
-	Head    string    `json:"headCommit"`
-	Tree    string    `json:"tree"`
-	Commits []Commit  `json:"commits,omitempty"`
-	Checks  []Check   `json:"checks,omitempty"`
+	At time.Time `json:"at"`
+	// Unconfirmed: errand made these commits, but does not know whether it published them. They may be missing.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	// Gap: errand may have published others between the publication before and this one, and does not know them.
+	Gap     bool     `json:"gapBefore,omitempty"`
+	Run     int      `json:"run"`
+	Round   int      `json:"round,omitempty"`
+	Plan    string   `json:"plan,omitempty"`
+	Changes string   `json:"changes,omitempty"`
+	Base    string   `json:"baseCommit"`
+	Digest  string   `json:"changesetSha256"`
+	Head    string   `json:"headCommit"`
+	Tree    string   `json:"tree"`
+	Commits []Commit `json:"commits,omitempty"`
+	Checks  []Check  `json:"checks,omitempty"`
 	// Reported is what only the agent said about the changes.
 	Reported Reported `json:"reportedByAgent"`
 }
@@ -175,4 +179,14 @@ type Shortened struct {
 	List   string `json:"list"`
 	Total  int    `json:"total,omitempty"`  // 0 if it is not known
 	SHA256 string `json:"sha256,omitempty"` // of the complete list as compact JSON; empty if errand no longer had all of it
+}
+
+// head returns the newest publication that errand knows to have happened, nil if there is none.
+func (p *Predicate) head() *Publication {
+	for i := len(p.Publications) - 1; i >= 0; i-- {
+		if q := &p.Publications[i]; !q.Unconfirmed {
+			return q
+		}
+	}
+	return nil
 }

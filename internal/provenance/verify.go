@@ -3,6 +3,7 @@ package provenance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ func Verify(ctx context.Context, gh GitHub, number int, keys []Key) (Report, err
 	if err != nil {
 		return Report{}, err
 	}
-	v := &verification{gh: gh, pull: pull}
+	v, keys := &verification{gh: gh, pull: pull}, mergeKeys(keys)
 	r := Report{PullRequest: fmt.Sprintf("%s#%d", pull.Repository, number), Result: ChainHolds, Pinned: len(keys) > 0, Merged: pull.Merged, Links: []Link{}}
 	err = v.run(ctx, keys, &r)
 	return r, err
@@ -171,6 +172,11 @@ func (v *verification) pullRequest(r *Report) {
 		r.add(LinkPullRequest, Altered, fmt.Sprintf("the statement was made for %s#%d", cut(q.Repository, 100), q.Number))
 		return
 	}
+	if q.Base != v.pull.Base || q.Branch != v.pull.Branch {
+		r.add(LinkPullRequest, Altered, fmt.Sprintf("the statement is about merging %s into %s, and the pull request merges %s into %s: its base was changed, or a branch was renamed",
+			cut(q.Branch, 100), cut(q.Base, 100), cut(v.pull.Branch, 100), cut(v.pull.Base, 100)))
+		return
+	}
 	detail := fmt.Sprintf("made for %s#%d", cut(q.Repository, 100), q.Number)
 	if len(v.p.Shortened) > 0 {
 		var lists []string
@@ -202,20 +208,24 @@ func (v *verification) issue(ctx context.Context, r *Report) error {
 }
 
 func (v *verification) plan(ctx context.Context, r *Report) error {
-	p := v.p.Plan
-	if a := v.p.Approval; p == nil && a != nil && a.Via != string(state.ViaSettings) {
+	p, a := v.p.Plan, v.p.Approval
+	switch {
+	case p == nil && a == nil:
+		r.add(LinkPlan, Unknown, "the statement names neither a plan nor an approval")
+		return nil
+	case p == nil && a.Via != string(state.ViaSettings):
 		r.add(LinkPlan, Unknown, "the statement names an approval, but not its plan")
 		return nil
-	}
-	if p == nil {
+	case p == nil:
 		r.add(LinkPlan, Holds, "the repository's settings require no plan")
+		v.otherPlans(r, "")
 		return nil
 	}
+	v.otherPlans(r, p.Hash)
 	text, err := v.revision(ctx, r, LinkPlan, *p)
 	if err != nil {
 		return err
 	}
-	a := v.p.Approval
 	switch {
 	case a == nil:
 		r.add(LinkApproval, Unknown, "the statement names no approval of its plan")
@@ -227,12 +237,33 @@ func (v *verification) plan(ctx context.Context, r *Report) error {
 	return v.approval(ctx, r, LinkApproval, text, *a, *p)
 }
 
+// otherPlans names the plans of publications that are not the stated one, whose approval does not cover them.
+func (v *verification) otherPlans(r *Report, stated string) {
+	heads := map[string]string{}
+	for _, q := range v.p.Publications {
+		if q.Plan != stated {
+			heads[q.Plan] = q.Head
+		}
+	}
+	for _, plan := range slices.Sorted(maps.Keys(heads)) {
+		made := "from the plan " + short(plan) + ", whose approval the statement does not have"
+		if plan == "" {
+			made = "without a plan"
+		}
+		r.add(LinkPlan, Unknown, fmt.Sprintf("commits up to %s were made %s", short(heads[plan]), made))
+	}
+}
+
 func (v *verification) approvedChanges(ctx context.Context, r *Report) error {
 	for _, c := range v.p.Changes {
 		name := fmt.Sprintf("%s %d", LinkChanges, c.Number)
 		text, err := v.revision(ctx, r, name, c.Revision)
 		if err != nil {
 			return err
+		}
+		if c.Approval.Hash != c.Hash {
+			r.add(LinkApproval+" of "+name, Altered, "the approval is not of these changes")
+			continue
 		}
 		if err := v.approval(ctx, r, LinkApproval+" of "+name, text, c.Approval, c.Revision); err != nil {
 			return err
@@ -243,7 +274,10 @@ func (v *verification) approvedChanges(ctx context.Context, r *Report) error {
 			continue
 		}
 		i := slices.IndexFunc(v.p.Changes, func(c Changes) bool { return c.Hash == q.Changes })
-		if i >= 0 && (v.p.Changes[i].Digest != q.Digest || v.p.Changes[i].Tree != q.Tree) {
+		switch {
+		case i < 0:
+			r.add(LinkChanges, Unknown, "the statement does not have the approved changes that were published in "+short(q.Head))
+		case v.p.Changes[i].Digest != q.Digest || v.p.Changes[i].Tree != q.Tree:
 			r.add(LinkChanges, Altered, "the changes that were published in "+short(q.Head)+" are not the approved ones")
 		}
 	}

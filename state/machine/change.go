@@ -45,6 +45,7 @@ type Policy struct {
 	KeepAsleep   time.Duration // how long unused saved work is kept (14 d)
 	VMHours      time.Duration // paid VM time of a task (0: no limit)
 	UsedRuns     int           // runs up to this number may exist that the store does not know, because it was restored from a backup
+	Restored     time.Time     // when the store was restored from a backup; zero if it was not
 	Models       *Models       // the models that people may choose (nil: any)
 }
 

@@ -94,6 +94,7 @@ func (c *change) finish(phase state.Phase, end state.End) {
 		c.releaseVM(state.VMEndReason(phase))
 	}
 	c.postEnd()
+	c.postUnconfirmed()
 }
 
 // savingTime is how long the last comment waits for the work to be saved, so that it can tell whether it is.

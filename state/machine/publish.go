@@ -117,6 +117,7 @@ func applyChecks(c *change) {
 func enqueueMove(c *change) {
 	w := c.e.Work()
 	c.t.Work.Head, c.t.Work.Tree, c.t.Work.IDs, c.t.Work.Digest, c.t.Work.Published = w.Head, w.Tree, w.IDs, w.Digest, w.Published
+	c.t.BeginPublication(c.e.Now, c.p.Restored)
 	c.enqueueStep(state.JobMove)
 }
 
@@ -124,14 +125,22 @@ func enqueueMove(c *change) {
 func storeHead(c *change) {
 	w := c.t.Work
 	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
-	c.t.AddPublication(c.e.Now)
+	c.t.AddPublication(c.e.Now, c.p.Restored)
 	c.postProvenance()
 }
 
-// postProvenance enqueues the statement about the published changes, which replaces the previous one on the pull request.
+// postProvenance enqueues the statement about the published changes, which replaces the previous one on the pull request. A restored errand
+// knows less than the previous one says, until it publishes something.
 func (c *change) postProvenance() {
-	if c.t.PR != nil && len(c.t.Publications) > 0 {
+	if last := c.t.LastPublication(); c.t.PR != nil && last != nil && !last.At.Before(c.p.Restored) && !cannotComment(c.t) {
 		c.enqueuePost(fmt.Sprintf("provenance-%d", c.t.PR.Number), state.Post{Kind: state.PostProvenance, OnPR: true})
+	}
+}
+
+// postUnconfirmed enqueues the statement if it is not known whether the last changeset was published, and nothing else will tell.
+func (c *change) postUnconfirmed() {
+	if n := len(c.t.Publications); n > 0 && c.t.Publications[n-1].Unconfirmed {
+		c.postProvenance()
 	}
 }
 
@@ -139,6 +148,7 @@ func (c *change) postProvenance() {
 func rebase(c *change, head string) {
 	c.t.Work.Rebases++
 	c.t.Branch.Head = head
+	c.postUnconfirmed()
 	c.enqueueStepWith(state.JobRebase, state.JobArgs{Onto: head})
 }
 
@@ -146,6 +156,7 @@ func rebase(c *change, head string) {
 func rebaseLater(c *change, head string) {
 	c.t.Work.Rebases = 0
 	c.t.Branch.Head = head
+	c.postUnconfirmed()
 	c.t.Step = state.JobRebase
 	c.interrupt("people keep pushing to the branch", c.e.Now.Add(c.p.Backoff))
 }

@@ -52,7 +52,7 @@ func (s *Store) MarkRestored(ctx context.Context, backup time.Time, a Action) er
 	if err != nil {
 		return fmt.Errorf("mark the store as restored: %w", err)
 	}
-	s.restored, s.policy.UsedRuns = r, r.UsedRuns
+	s.setRestored(r)
 	_, err = s.Pauses.change(ctx, a, func(list []state.Pause, a *Action) []state.Pause {
 		list = slices.DeleteFunc(list, func(p state.Pause) bool { return p.Repo == 0 })
 		a.Result = "restored from the backup of " + backup.UTC().Format("2006-01-02 15:04 UTC")
@@ -123,8 +123,12 @@ func (s *Store) readRestored(ctx context.Context) error {
 	if err != nil && !errors.Is(err, kv.ErrNotFound) {
 		return fmt.Errorf("read the restoration: %w", err)
 	}
-	s.policy.UsedRuns = s.restored.UsedRuns
+	s.setRestored(s.restored)
 	return nil
+}
+
+func (s *Store) setRestored(r Restored) {
+	s.restored, s.policy.UsedRuns, s.policy.Restored = r, r.UsedRuns, r.At
 }
 
 // MarkCaughtUp records that a restored errand has compared all tasks with GitHub.

@@ -81,7 +81,7 @@ func (r *Reader) Pull(ctx context.Context, number int) (provenance.Pull, error) 
 	}
 	out := provenance.Pull{
 		RepositoryID: p.GetBase().GetRepo().GetID(), Repository: p.GetBase().GetRepo().GetFullName(), Number: p.GetNumber(), By: person(p.User),
-		Head: p.GetHead().GetSHA(), Merged: p.GetMerged(),
+		Head: p.GetHead().GetSHA(), Branch: p.GetHead().GetRef(), Base: p.GetBase().GetRef(), Merged: p.GetMerged(),
 	}
 	if out.Merged {
 		out.MergeCommit = p.GetMergeCommitSHA()

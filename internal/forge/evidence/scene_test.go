@@ -139,7 +139,7 @@ func (s *scene) publish(base string) {
 	}
 	w.Checks = []state.CheckResult{{Name: "test", Command: "make test"}, {Name: "lint", Command: "make lint", Code: 1}}
 	s.task.Work = w
-	s.task.AddPublication(time.Now())
+	s.task.AddPublication(time.Now(), time.Time{})
 }
 
 // statement returns the comment with the statement about the task.

@@ -43,7 +43,7 @@ func TestTamperingIsNamed(t *testing.T) {
 		"nothing, box":      {via: state.ViaBox},
 		"nothing, settings": {via: state.ViaSettings},
 		"nothing, no plan": {via: state.ViaSettings, tamper: func(s *scene) {
-			s.task.Plans, s.task.Approval.Hash = nil, ""
+			s.task.Plans, s.task.Approval.Hash, s.task.Publications[0].Plan = nil, "", ""
 			s.post(s.statement())
 		}, words: "require no plan"},
 		"a stranger's answer": {tamper: func(s *scene) { s.comment("rita", "Nice.") }},
@@ -76,6 +76,10 @@ func TestTamperingIsNamed(t *testing.T) {
 		"a commit by a person":         {tamper: func(s *scene) { s.push("wendy", "more.txt") }, want: "commit: by others", words: "by @wendy, a person"},
 		"last commit dropped by force": {tamper: func(s *scene) { s.force(s.task.Publications[0].Commits[0].ID) }, want: "commits: altered"},
 		"commits replaced by force":    {tamper: func(s *scene) { s.force(s.other("wendy")) }, want: "commits: altered, commit: by others"},
+		"retargeted": {tamper: func(s *scene) {
+			s.task.Branch.Base = "release" // when it was signed
+			s.post(s.statement())
+		}, want: "pull request: altered", words: "into release, and the pull request merges errand/1-it-breaks into main"},
 		"a commit in errand's name": {tamper: func(s *scene) {
 			s.task.Publications[0].Commits = s.task.Publications[0].Commits[:1]
 			s.post(s.statement())

@@ -23,7 +23,7 @@ type Provenance interface {
 // repeated attempt writes the same text.
 func (s *Steps) provenance(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t, number := w.Task, w.Job.Args.Number
-	if s.Provenance == nil || t.PR == nil || t.PR.Number != number || len(t.Publications) == 0 {
+	if s.Provenance == nil || t.PR == nil || t.PR.Number != number || t.LastPublication() == nil {
 		return step.Done(), nil // the task began anew, or was purged
 	}
 	made, err := s.Provenance.State(ctx, t)

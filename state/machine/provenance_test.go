@@ -1,0 +1,111 @@
+package machine
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+)
+
+// states reports whether the last event made the job that posts the statement about the published changes.
+func (l *life) states() bool {
+	return slices.ContainsFunc(l.jobs, func(j state.Job) bool { return j.Kind == state.JobPost && j.Post.Kind == state.PostProvenance })
+}
+
+// commit brings a round up to the move of the branch to a head.
+func (l *life) commit(head string) {
+	run := l.task.Work.Run
+	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: run, Paths: 1, LocalHead: "l" + head, LocalTree: "t" + head, Base: l.task.Branch.Head}}})
+	l.do(event.Event{Payload: event.Committed{Work: &state.Work{Run: run, Head: head, Tree: "t", Published: []state.PublishedCommit{{ID: head, Tree: "t"}}}}})
+	l.want(state.PhaseAddressingReview, state.JobMove)
+}
+
+// publications returns the heads of the task's publications, with - before a gap, and ? behind one that may not have happened.
+func publications(t *state.Task) string {
+	var list []string
+	for _, p := range t.Publications {
+		text := p.Head
+		if p.Gap {
+			text = "-" + text
+		}
+		if p.Unconfirmed {
+			text += "?"
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, " ")
+}
+
+// TestPublicationsSurviveAccidents: errand stores which changesets it published, and marks what it cannot know: after an upgrade, a lost
+// answer, or the end of a life while the branch was moved.
+func TestPublicationsSurviveAccidents(t *testing.T) {
+	t.Parallel()
+	moved := event.Event{Payload: event.BranchMoved{}}
+	for name, c := range map[string]struct {
+		known  bool // whether the first changes were published by a version that stores publications
+		play   func(l *life)
+		want   string
+		states bool
+	}{
+		"a round":                    {true, func(l *life) { l.commit("B"); l.do(moved) }, "H B", true},
+		"a round after an upgrade":   {false, func(l *life) { l.commit("B"); l.do(moved) }, "-B", true},
+		"about to be moved":          {true, func(l *life) { l.commit("B") }, "H B?", false},
+		"it ends meanwhile":          {true, func(l *life) { l.commit("B"); l.unassign() }, "H B?", true},
+		"it ends after an upgrade":   {false, func(l *life) { l.commit("B"); l.unassign() }, "-B?", false},
+		"it ends, and is moved late": {true, func(l *life) { l.commit("B"); l.unassign(); l.do(moved) }, "H B?", false},
+		"the next life": {true, func(l *life) {
+			l.commit("B")
+			l.unassign()
+			l.trigger()
+			l.do(event.Event{Payload: event.PRReopened{Number: 5, Head: "B"}})
+		}, "H B?", false},
+		"it is closed meanwhile": {true, func(l *life) { l.commit("B"); l.do(event.Event{By: writer, Payload: event.PRClosed{}}); l.do(moved) }, "H B", true},
+		"a push meanwhile":       {true, func(l *life) { l.commit("B"); l.do(event.Event{Payload: event.BranchAhead{Head: "P"}}) }, "H B?", true},
+		"and then": {true, func(l *life) {
+			l.commit("B")
+			l.do(event.Event{Payload: event.BranchAhead{Head: "P"}})
+			l.commit("C")
+			l.do(moved)
+		}, "H B? C", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPR()
+			if c.known {
+				l.task.Publications = []state.Publication{{Head: "H", At: l.now}}
+			}
+			l.beginRound()
+			l.end(state.RunResult{Outcome: "done"})
+			c.play(l)
+			if got := publications(l.task); got != c.want || l.states() != c.states {
+				t.Errorf("got publications %q and a statement: %t, want %q, %t", got, l.states(), c.want, c.states)
+			}
+		})
+	}
+}
+
+// TestRestoredErrandKeepsTheBetterStatement: what errand states after a restoration would lack what it published since the backup, until it
+// publishes something, which is then marked.
+func TestRestoredErrandKeepsTheBetterStatement(t *testing.T) {
+	t.Parallel()
+	p := DefaultPolicy()
+	p.Restored = t0.Add(time.Hour)
+	next := func() *change {
+		task := &state.Task{Key: state.TaskKey{Repo: 7, Issue: 1}}
+		task.PR, task.Publications = &state.PR{Number: 5}, []state.Publication{{Head: "H", At: t0}}
+		task.Work = &state.Work{Head: "B", Published: []state.PublishedCommit{{ID: "B"}}}
+		return &change{t: task, p: p, e: event.Event{Now: t0.Add(2 * time.Hour)}}
+	}
+	c := next()
+	if c.postProvenance(); len(c.jobs) != 0 {
+		t.Errorf("got jobs %v before anything is published", kindsOf(c.jobs))
+	}
+	c = next()
+	if storeHead(c); len(c.jobs) != 1 || publications(c.t) != "H -B" {
+		t.Errorf("got jobs %v and publications %q", kindsOf(c.jobs), publications(c.t))
+	}
+}
