@@ -182,7 +182,8 @@ func restore(ctx context.Context, w cli.World, cfg config.Config, file string, f
 		fmt.Fprintf(&s, "The earlier content is in %s. Delete it when you no longer need it.\n", done.Before)
 	}
 	s.WriteString("When errand starts, it only receives webhooks: it posts, publishes, creates and deletes nothing until `errand resume`. Before that,\n" +
-		"`errand doctor` compares it with GitHub and the VM provider.\n")
+		"`errand doctor` compares it with GitHub and the VM provider.\n" +
+		"If the provenance key was replaced since the backup, the replaced one signs again: run `errand rotate provenance-key` before `errand resume`.\n")
 	_, err = io.WriteString(w.Out, s.String())
 	return err
 }

@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-bot/errand/internal/durable"
 )
@@ -59,6 +62,11 @@ func RotateSigning(path string, now time.Time) (Signing, error) {
 	if err := checkOwner(path); err != nil {
 		return Signing{}, err
 	}
+	unlock, err := lock(filepath.Dir(path))
+	if err != nil {
+		return Signing{}, err
+	}
+	defer unlock()
 	old, err := ReadSigning(path, now)
 	if err != nil {
 		return Signing{}, err
@@ -68,6 +76,25 @@ func RotateSigning(path string, now time.Time) (Signing, error) {
 	}
 	public, _ := old.Private.Public().(ed25519.PublicKey)
 	return newSigning(path, now, slices.Insert(old.Retired, 0, RetiredKey{Public: public, Created: old.Created, Retired: wholeSeconds(now)}))
+}
+
+// lock keeps other rotations from running: one that has read the file before would lose the key that this one writes. The lock is on the
+// folder, because the file is replaced.
+func lock(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("lock the signing key: %w", err)
+	}
+	unlock = func() { _ = f.Close() } // nothing was written
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		unlock()
+		return nil, fmt.Errorf("another process uses %s: wait until it has ended, and repeat this command", dir)
+	case err != nil:
+		unlock()
+		return nil, fmt.Errorf("lock the signing key: %w", err)
+	}
+	return unlock, nil
 }
 
 // newSigning creates a key and stores it with its predecessors.

@@ -48,6 +48,32 @@ func TestSigningKeyIsCreatedAndRotated(t *testing.T) {
 	}
 }
 
+// TestOneRotationAtATime: of two rotations at once, one is refused, because the other's key would be lost.
+func TestOneRotationAtATime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "provenance_key")
+	if _, err := ReadSigning(path, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = RotateSigning(path, time.Now())
+	if after, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "another process") || !bytes.Equal(before, after) {
+		t.Errorf("got %v, and a file of %d bytes after %d", err, len(after), len(before))
+	}
+	unlock()
+	if k, err := RotateSigning(path, time.Now()); err != nil || len(k.Retired) != 1 {
+		t.Errorf("afterwards: got %d retired keys, %v", len(k.Retired), err)
+	}
+}
+
 // TestBrokenSigningKeyIsNotReplaced: a damaged file is an error, because a new key would hide the loss of the old ones.
 func TestBrokenSigningKeyIsNotReplaced(t *testing.T) {
 	t.Parallel()
