@@ -40,9 +40,10 @@ func verifyCommand(w cli.World) *cobra.Command {
 		Long: "Read the signed statement on a pull request of errand, and compare it with what GitHub shows: the issue, the plan, its approval, the commits\n" +
 			"and the merge. The report names each link of this chain that does not hold.\n\n" +
 			"The command needs a token that can read the repository, in GITHUB_TOKEN or GH_TOKEN, and no access to errand. With --key it trusts only the\n" +
-			"keys in a file: get it once from " + provenance.KeysPath + " of errand's public address, or from the operator. Without --key it trusts that\n" +
-			"only errand could write the comment.\n\n" +
-			"The exit code is 0 if every link holds, 1 if one does not, and 2 if a link could not be checked, such as a 👍 that was removed since.",
+			"keys in a file: get it once from " + provenance.KeysPath + " of errand's public address, or from the operator. Without --key it uses the\n" +
+			"key that the statement names, which finds accidents, but nobody who can push.\n\n" +
+			"The exit code is 0 if every link holds, 1 if one was altered, and 2 if a link could not be checked, such as a 👍 that was removed since,\n" +
+			"or if there is no --key.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !cli.TaskName.MatchString(args[0]) {
 				return cli.Usage(errors.New("verify takes one pull request, as OWNER/REPO#NUMBER"))
@@ -96,11 +97,18 @@ func verify(ctx context.Context, w cli.World, name string, f verifyFlags) error 
 	if err := printReport(w, report, f.asJSON); err != nil {
 		return err
 	}
-	switch report.Result {
+	return conclude(name, report.Result)
+}
+
+// conclude returns the error, and with it the exit code, for a result.
+func conclude(name string, result provenance.Result) error {
+	switch result {
 	case provenance.ChainHolds:
 		return nil
 	case provenance.ChainBroken:
 		return fmt.Errorf("the provenance of %s does not hold", name)
+	case provenance.ChainUnpinned:
+		return cli.Unchecked(fmt.Errorf("the provenance of %s is not confirmed, because any App can sign such a statement: give the keys of the deployment with --key", name))
 	}
 	return cli.Unchecked(fmt.Errorf("the provenance of %s could not be confirmed completely", name))
 }
@@ -120,7 +128,11 @@ func printReport(w cli.World, r provenance.Report, asJSON bool) error {
 		table.Row(l.Name, string(l.Verdict), l.Detail)
 	}
 	table.Flush()
-	_, err := fmt.Fprintf(w.Out, "%s\n%s: the chain %s.\n", out.String(), logview.OneLine(r.PullRequest), r.Result)
+	app := ""
+	if r.Result == provenance.ChainUnpinned {
+		app = " (App @" + logview.OneLine(r.App.Login) + ")"
+	}
+	_, err := fmt.Fprintf(w.Out, "%s\n%s: the chain %s%s.\n", out.String(), logview.OneLine(r.PullRequest), r.Result, app)
 	return err
 }
 

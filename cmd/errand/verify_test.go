@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-bot/errand/internal/cli"
 	"github.com/errand-bot/errand/internal/keyfile"
@@ -119,5 +122,25 @@ func TestVerifyPrintsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &r); err != nil || code != cli.ExitUnchecked || r.PullRequest != "octo/calc#2" || r.KeyPinned == nil ||
 		len(r.Links) != 1 || r.Links[0].Link != "statement" || r.Links[0].Verdict != "no longer visible" || r.Result != "could not be confirmed" {
 		t.Errorf("got code %d, %v, %+v: %s%s", code, err, r, out.String(), errs.String())
+	}
+}
+
+// TestVerifyWithoutKeysConfirmsNothing: the result names the App, and only a chain that holds with a trusted key has the exit code 0.
+func TestVerifyWithoutKeysConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	for result, want := range map[provenance.Result]int{
+		provenance.ChainHolds: cli.ExitOK, provenance.ChainBroken: cli.ExitFailed, provenance.ChainUnknown: cli.ExitUnchecked, provenance.ChainUnpinned: cli.ExitUnchecked,
+	} {
+		var out, errs strings.Builder
+		w := cli.World{Out: &out, Err: &errs}
+		r := provenance.Report{PullRequest: "octo/calc#2", Result: result, App: &provenance.Person{Login: "other[bot]"}}
+		root := cli.Root(w)
+		root.RunE = func(*cobra.Command, []string) error {
+			return errors.Join(printReport(w, r, false), conclude("octo/calc#2", result))
+		}
+		code := cli.Execute(t.Context(), w, root)
+		if named := strings.Contains(out.String(), "the chain holds, with a key that only the statement names (App @other[bot])."); code != want || named != (result == provenance.ChainUnpinned) {
+			t.Errorf("%s: got code %d, %q, %q", result, code, out.String(), errs.String())
+		}
 	}
 }

@@ -14,7 +14,7 @@ var plainEnvelope = regexp.MustCompile(`^\{[A-Za-z0-9"':,/+.=\[\]{} -]*\}$`)
 func (p post) provenance() string {
 	verify := "Verify it with "
 	if p.t.PR != nil {
-		verify += markdown.Code(fmt.Sprintf("errand verify %s#%d", p.t.Repo.FullName(), p.t.PR.Number)) + ". "
+		verify += markdown.Code(fmt.Sprintf("errand verify %s#%d --key FILE", p.t.Repo.FullName(), p.t.PR.Number)) + ". "
 	}
 	verify += "An edit of this comment makes it invalid."
 	envelope := ""

@@ -80,7 +80,11 @@ func (c *chain) verify(t *testing.T, keys ...Key) Report {
 			t.Fatal(err)
 		}
 	}
-	p := Build(c.task, Deployment{KeyID: keys[0].ID}, plain)
+	d, err := Describe("v1", "", keys[0].Public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Build(c.task, d, plain)
 	if c.d != nil {
 		c.d(&p)
 	}
@@ -94,6 +98,36 @@ func (c *chain) verify(t *testing.T, keys ...Key) Report {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// TestUnpinnedVerificationConfirmsNothing: any App can sign a statement about its own pull request, and everybody who can push can write as
+// the one of GitHub Actions.
+func TestUnpinnedVerificationConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		login    string
+		unpinned Result
+	}{
+		"an App": {"errand[bot]", ChainUnpinned}, "another App": {"mallory[bot]", ChainUnpinned}, "GitHub Actions": {"github-actions[bot]", ChainUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newChain(1, 1)
+			x.gh.pull.By.Login = c.login
+			if r := x.verify(t); r.Result != ChainHolds || !r.Pinned {
+				t.Errorf("with its key: got %q: %+v", r.Result, r.Links)
+			}
+			r, err := Verify(t.Context(), x.gh, 8, nil)
+			if err != nil || r.Result != c.unpinned || r.Pinned {
+				t.Errorf("without a key: got %q, %v: %+v", r.Result, err, r.Links)
+			}
+			x.gh.pull.Base = "release"
+			r, err = Verify(t.Context(), x.gh, 8, nil)
+			if want := ChainBroken; c.unpinned == ChainUnpinned && (err != nil || r.Result != want) {
+				t.Errorf("a broken chain: got %q, %v, want %q", r.Result, err, want)
+			}
+		})
+	}
 }
 
 // flaws returns the links that do not hold.

@@ -40,9 +40,11 @@ type Result string
 
 // The results.
 const (
-	ChainHolds   Result = "holds"
-	ChainBroken  Result = "does not hold"
-	ChainUnknown Result = "could not be confirmed"
+	ChainHolds Result = "holds"
+	// ChainUnpinned: everything fits, but nobody has said that the key is that of errand. It confirms nothing against people who can push.
+	ChainUnpinned Result = "holds, with a key that only the statement names"
+	ChainBroken   Result = "does not hold"
+	ChainUnknown  Result = "could not be confirmed"
 )
 
 // Report is the result of a verification. Its JSON names never change.

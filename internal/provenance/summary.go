@@ -68,5 +68,9 @@ func (q Publication) words() string {
 	if len(q.Checks) > 0 {
 		checks = fmt.Sprintf("checks reported by the VM: %d passed, %d failed", passed, failed)
 	}
-	return fmt.Sprintf("Published: %s up to %s (tree %s); %s", words.Many(len(q.Commits), "commit"), short(q.Head), short(q.Tree), checks)
+	published := "Published"
+	if q.Unconfirmed {
+		published = "Perhaps published"
+	}
+	return fmt.Sprintf("%s: %s up to %s (tree %s); %s", published, words.Many(len(q.Commits), "commit"), short(q.Head), short(q.Tree), checks)
 }

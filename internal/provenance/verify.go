@@ -17,8 +17,8 @@ import (
 // retirementGrace is how long after its retirement a key may have signed: a statement may be on its way to GitHub.
 const retirementGrace = 10 * time.Minute
 
-// Verify checks the chain of a pull request. keys are the keys to trust; without any, it uses the key that the statement names, whose only
-// guarantee is that GitHub shows the comment as unedited and by the App. An error means that GitHub could not be read.
+// Verify checks the chain of a pull request. keys are the keys to trust; without any, it uses the key that the statement names, and the result
+// is at most ChainUnpinned: any App can sign a statement about its own pull request. An error means that GitHub could not be read.
 func Verify(ctx context.Context, gh GitHub, number int, keys []Key) (Report, error) {
 	pull, err := gh.Pull(ctx, number)
 	if err != nil {
@@ -27,8 +27,14 @@ func Verify(ctx context.Context, gh GitHub, number int, keys []Key) (Report, err
 	v, keys := &verification{gh: gh, pull: pull}, mergeKeys(keys)
 	r := Report{PullRequest: fmt.Sprintf("%s#%d", pull.Repository, number), Result: ChainHolds, Pinned: len(keys) > 0, Merged: pull.Merged, Links: []Link{}}
 	err = v.run(ctx, keys, &r)
+	if r.Result == ChainHolds && !r.Pinned {
+		r.Result = ChainUnpinned
+	}
 	return r, err
 }
+
+// actionsBot is the account of the token that every workflow of a repository gets.
+const actionsBot = "github-actions[bot]"
 
 type verification struct {
 	gh   GitHub
@@ -48,6 +54,10 @@ func (v *verification) run(ctx context.Context, keys []Key, r *Report) error {
 		return nil
 	}
 	r.App = &v.pull.By
+	if len(keys) == 0 && v.pull.By.Login == actionsBot {
+		r.add(LinkStatement, Unknown, "everybody who can push can write as @"+actionsBot+", so its comments prove nothing: give the deployment's keys with --key")
+		return nil
+	}
 	comments, err := v.gh.Comments(ctx, v.pull.Number, v.pull.By.ID)
 	if err != nil {
 		return err

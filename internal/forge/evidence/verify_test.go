@@ -170,7 +170,7 @@ func TestUnpinnedVerificationTrustsGitHub(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, state.ViaReaction)
 	r := forgetest.Must(provenance.Verify(t.Context(), s.reader(), 2, nil))(t)
-	if got := faults(r); got != "" || r.Pinned || r.Result != provenance.ChainHolds {
+	if got := faults(r); got != "" || r.Pinned || r.Result != provenance.ChainUnpinned {
 		t.Errorf("got %q: %+v", got, r)
 	}
 	s.keyFile += "-of-mallory"
