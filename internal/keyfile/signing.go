@@ -85,7 +85,8 @@ func lock(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the signing key: %w", err)
 	}
-	unlock = func() { _ = f.Close() } // nothing was written
+	// Closing alone would not unlock while another goroutine starts a program, which has the file for a moment. Nothing was written.
+	unlock = func() { _, _ = unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close() }
 	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		unlock()
