@@ -132,7 +132,7 @@ func TestVerifyWithoutKeysConfirmsNothing(t *testing.T) {
 		provenance.ChainHolds: cli.ExitOK, provenance.ChainBroken: cli.ExitFailed, provenance.ChainUnknown: cli.ExitUnchecked, provenance.ChainUnpinned: cli.ExitUnchecked,
 	} {
 		var out, errs strings.Builder
-		w := cli.World{Out: &out, Err: &errs}
+		w := cli.World{Args: []string{}, Out: &out, Err: &errs}
 		r := provenance.Report{PullRequest: "octo/calc#2", Result: result, App: &provenance.Person{Login: "other[bot]"}}
 		root := cli.Root(w)
 		root.RunE = func(*cobra.Command, []string) error {
