@@ -150,7 +150,7 @@ func TestRotateRefuses(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"nothing":      {args: nil, code: cli.ExitUsage, want: "webhook-secret or tether-key"},
+		"nothing":      {args: nil, code: cli.ExitUsage, want: "webhook-secret, tether-key or provenance-key"},
 		"another":      {args: []string{"app-key"}, code: cli.ExitUsage, want: `but got "app-key"`},
 		"a surplus":    {args: []string{"webhook-secret", "x"}, code: cli.ExitUsage, want: "takes no arguments"},
 		"errand ended": {args: []string{"webhook-secret", "--wait", "1ms"}, code: cli.ExitFailed, want: "restart it, and run this command again; nothing was changed at GitHub"},

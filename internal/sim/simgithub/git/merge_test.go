@@ -27,7 +27,7 @@ func TestBothWaysToMergeAgree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := r.Branch(c.ours), r.Branch(c.theirs)
 			tree, err := r.MergeTree(ours, theirs)
-			old, oldErr := r.mergeByIndex(ours, theirs)
+			old, oldErr := r.mergeByIndex(r.MergeBase(ours, theirs), ours, theirs)
 			if errors.Is(err, ErrConflict) != c.conflict || errors.Is(oldErr, ErrConflict) != c.conflict || tree != old {
 				t.Errorf("merge-tree: %q, %v; by index: %q, %v; conflict wanted: %v", tree, err, old, oldErr, c.conflict)
 			}
