@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/provenance"
 	"github.com/errand-bot/errand/internal/sim/simagent"
 )
 
@@ -158,7 +159,7 @@ func show(ctx context.Context, o options, out io.Writer, dir string, log zerolog
 	if err != nil || !o.interactive {
 		return err
 	}
-	return interact(ctx, w, play, say, dir)
+	return interact(ctx, w, play, res.Pull, say, dir)
 }
 
 // folder creates the demo's folder. remove deletes it unless keep is set.
@@ -252,13 +253,17 @@ func warm(ctx context.Context, say *teller) error {
 }
 
 // interact keeps everything running until Ctrl-C, with another open issue.
-func interact(ctx context.Context, w *demo.World, play *demo.Play, say *teller, dir string) error {
+func interact(ctx context.Context, w *demo.World, play *demo.Play, pull int, say *teller, dir string) error {
 	n, err := play.OpenAnother()
 	if err != nil {
 		return err
 	}
 	say.Say("your turn: open %s/%s/issues/%d, act as %s and assign it to %s", w.GitHub.BaseURL(), demo.Full, n, demo.Maintainer, demo.Machine)
 	say.Say("errand's board is %s/status, its token %s", w.URL, demo.AdminToken)
+	if u, ok := w.GitHub.User(demo.Maintainer); ok {
+		say.Say("verify the merged one: curl -fsS %s%s -o keys.json; GITHUB_TOKEN=%s errand verify %s#%d --github %s --key keys.json",
+			w.URL, provenance.KeysPath, u.Token, demo.Full, pull, w.GitHub.BaseURL())
+	}
 	say.Say("files and log are in %s; Ctrl-C ends everything", dir)
 	<-ctx.Done()
 	say.Say("cleaning up")
