@@ -17,6 +17,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge/evidence"
 	"github.com/errand-bot/errand/internal/logview"
 	"github.com/errand-bot/errand/internal/provenance"
+	"github.com/errand-bot/errand/internal/words"
 )
 
 const (
@@ -94,10 +95,15 @@ func verify(ctx context.Context, w cli.World, name string, f verifyFlags) error 
 	if err != nil {
 		return cli.Unchecked(fmt.Errorf("verify %s: %w", name, err))
 	}
-	if err := printReport(w, report, f.asJSON); err != nil {
-		return err
+	return show(w, name, report, f.asJSON)
+}
+
+// show prints a report. The error has its exit code: that of a report which cannot be printed is not that of a broken chain.
+func show(w cli.World, name string, r provenance.Report, asJSON bool) error {
+	if err := printReport(w, r, asJSON); err != nil {
+		return cli.Unchecked(err)
 	}
-	return conclude(name, report.Result)
+	return conclude(name, r.Result)
 }
 
 // conclude returns the error, and with it the exit code, for a result.
@@ -128,11 +134,14 @@ func printReport(w cli.World, r provenance.Report, asJSON bool) error {
 		table.Row(l.Name, string(l.Verdict), l.Detail)
 	}
 	table.Flush()
-	app := ""
+	more := ""
 	if r.Result == provenance.ChainUnpinned {
-		app = " (App @" + logview.OneLine(r.App.Login) + ")"
+		more = " (App @" + logview.OneLine(r.App.Login) + ")"
 	}
-	_, err := fmt.Fprintf(w.Out, "%s\n%s: the chain %s%s.\n", out.String(), logview.OneLine(r.PullRequest), r.Result, app)
+	if n := r.Others(); n > 0 {
+		more += fmt.Sprintf("; it does not cover %s by others", words.Many(n, "commit"))
+	}
+	_, err := fmt.Fprintf(w.Out, "%s\n%s: the chain %s%s.\n", out.String(), logview.OneLine(r.PullRequest), r.Result, more)
 	return err
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -125,9 +126,35 @@ func TestVerifyPrintsJSON(t *testing.T) {
 	}
 }
 
+// fullDisk refuses every write.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// TestVerifyNamesWhatTheChainDoesNotCover: the result says how many commits are by others.
+func TestVerifyNamesWhatTheChainDoesNotCover(t *testing.T) {
+	t.Parallel()
+	others := provenance.Link{Name: "commit 12345678", Verdict: provenance.Others}
+	for links, want := range map[int]string{0: "#2: the chain holds.\n", 1: "#2: the chain holds; it does not cover 1 commit by others.\n", 2: "it does not cover 2 commits by others.\n"} {
+		var out strings.Builder
+		r := provenance.Report{PullRequest: "octo/calc#2", Result: provenance.ChainHolds, Links: []provenance.Link{others, others}[:links]}
+		if err := printReport(cli.World{Out: &out}, r, false); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%d: got %q, %v", links, out.String(), err)
+		}
+	}
+}
+
 // TestVerifyWithoutKeysConfirmsNothing: the result names the App, and only a chain that holds with a trusted key has the exit code 0.
 func TestVerifyWithoutKeysConfirmsNothing(t *testing.T) {
 	t.Parallel()
+	w := cli.World{Args: []string{}, Out: fullDisk{}, Err: io.Discard}
+	root := cli.Root(w)
+	root.RunE = func(*cobra.Command, []string) error {
+		return show(w, "octo/calc#2", provenance.Report{Result: provenance.ChainHolds}, false)
+	}
+	if code := cli.Execute(t.Context(), w, root); code != cli.ExitUnchecked {
+		t.Errorf("a report that cannot be written: got code %d", code)
+	}
 	for result, want := range map[provenance.Result]int{
 		provenance.ChainHolds: cli.ExitOK, provenance.ChainBroken: cli.ExitFailed, provenance.ChainUnknown: cli.ExitUnchecked, provenance.ChainUnpinned: cli.ExitUnchecked,
 	} {
@@ -136,7 +163,7 @@ func TestVerifyWithoutKeysConfirmsNothing(t *testing.T) {
 		r := provenance.Report{PullRequest: "octo/calc#2", Result: result, App: &provenance.Person{Login: "other[bot]"}}
 		root := cli.Root(w)
 		root.RunE = func(*cobra.Command, []string) error {
-			return errors.Join(printReport(w, r, false), conclude("octo/calc#2", result))
+			return show(w, "octo/calc#2", r, false)
 		}
 		code := cli.Execute(t.Context(), w, root)
 		if named := strings.Contains(out.String(), "the chain holds, with a key that only the statement names (App @other[bot])."); code != want || named != (result == provenance.ChainUnpinned) {

@@ -16,7 +16,7 @@ import (
 func (v *verification) approval(ctx context.Context, r *Report, name string, text *Text, a Approval, p Revision) error {
 	switch state.ApprovalVia(a.Via) {
 	case state.ViaSettings:
-		r.add(name, Holds, "the repository's settings require no approval")
+		r.add(name, Stated, "errand states that the repository's settings required no approval")
 	case state.ViaReaction:
 		verdict, detail := reactionVerdict(text, a)
 		r.add(name, verdict, detail)
@@ -80,7 +80,7 @@ func boxVerdict(text *Text, a Approval, p Revision) (Verdict, string) {
 func commandVerdict(said *Text, a Approval) (Verdict, string) {
 	switch {
 	case said == nil:
-		return Gone, "the comment with the command of " + a.By.handle() + " does not exist any more"
+		return Gone, "the comment with the command of " + a.By.handle() + " does not exist any more, or is not visible"
 	case said.By.ID != a.By.ID:
 		return Altered, fmt.Sprintf("the comment with the command is by %s, and not by %s", said.By.handle(), a.By.handle())
 	case a.CommentHash == "":

@@ -40,6 +40,7 @@ func Build(t *state.Task, d Deployment, redact func(string) string) Predicate {
 			r := revisionOf(plan)
 			p.Plan = &r
 		}
+		p.EarlierPlans = earlierPlans(t, a.Before)
 	}
 	for _, f := range t.Feedback {
 		if f.Kind == state.FeedbackCondition {
@@ -70,6 +71,22 @@ func Build(t *state.Task, d Deployment, redact func(string) string) Predicate {
 	}
 	p.shorten()
 	return p
+}
+
+// earlierPlans returns the approved revisions before the present one, oldest first. a is the approval of the newest of them, nil if there is none.
+func earlierPlans(t *state.Task, a *state.Approval) (list []EarlierPlan) {
+	for ; a != nil; a = a.Before {
+		if a.Hash == "" { // the settings required no plan then
+			continue
+		}
+		r := Revision{Kind: string(a.Kind), Hash: a.Hash}
+		if plan := t.PlanByHash(a.Hash); plan != nil {
+			r = revisionOf(plan)
+		}
+		list = append(list, EarlierPlan{r, *approvalOf(a)})
+	}
+	slices.Reverse(list)
+	return list
 }
 
 func commitsOf(publication int) string { return fmt.Sprintf("publications[%d].commits", publication) }
@@ -120,6 +137,7 @@ func (p *Predicate) shorten() {
 	steps := []func(){
 		func() { p.Runs = shortenList(p, "runs", p.Runs, 20) },
 		func() { p.Conditions = shortenList(p, "conditions", p.Conditions, 20) },
+		func() { p.EarlierPlans = shortenList(p, "earlierPlans", p.EarlierPlans, 5) },
 		func() { p.shortenChecks(5) },
 		func() { p.shortenCommits(120) },
 		func() { p.Changes = shortenList(p, "changes", p.Changes, 5) },
@@ -139,6 +157,7 @@ func (p *Predicate) shorten() {
 		func() { p.Conditions = shortenList(p, "conditions", p.Conditions, len(p.Conditions)/2) },
 		func() { p.Runs = shortenList(p, "runs", p.Runs, len(p.Runs)/2) },
 		func() { p.Changes = shortenList(p, "changes", p.Changes, len(p.Changes)/2) },
+		func() { p.EarlierPlans = shortenList(p, "earlierPlans", p.EarlierPlans, len(p.EarlierPlans)/2) },
 		func() { p.shortenChecks(1) },
 		func() { p.shortenPublications(1) },
 		func() { p.shortenChecks(0) },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // commits checks that the pull request has all published commits, in their order, and shows those of others.
@@ -19,7 +20,7 @@ func (v *verification) commits(ctx context.Context, r *Report) error {
 	last, count := -1, 0
 	verdict, detail := Holds, ""
 	for _, p := range v.p.Publications {
-		for _, c := range p.Commits {
+		for _, c := range p.listed() {
 			published[c.ID] = true
 			i, ok := position[c.ID]
 			if !ok && p.Unconfirmed {
@@ -42,6 +43,9 @@ func (v *verification) commits(ctx context.Context, r *Report) error {
 	}
 	if verdict == Holds {
 		detail = fmt.Sprintf("all published commits (%d) are there, with their trees", count)
+		if slices.ContainsFunc(v.p.Shortened, func(s Shortened) bool { return s.List == "publications" || strings.HasSuffix(s.List, ".commits") }) {
+			detail = fmt.Sprintf("all published commits that the statement lists (%d) are there, with their trees", count)
+		}
 	}
 	if verdict == Holds && !complete {
 		verdict, detail = Unknown, "GitHub lists only some of the commits of the pull request, so there may be others; "+detail
@@ -74,7 +78,7 @@ func (v *verification) holes(position map[string]int) (list []hole) {
 	for n, p := range v.p.Publications {
 		first := len(position)
 		for _, q := range v.p.Publications[n:] {
-			for _, c := range q.Commits {
+			for _, c := range q.listed() {
 				if i, ok := position[c.ID]; ok {
 					first = min(first, i)
 				}
@@ -83,7 +87,7 @@ func (v *verification) holes(position map[string]int) (list []hole) {
 		if v.p.lacksBefore(n) {
 			list = append(list, hole{last, first})
 		}
-		for _, c := range p.Commits {
+		for _, c := range p.listed() {
 			if i, ok := position[c.ID]; ok {
 				last = max(last, i)
 			}

@@ -8,8 +8,8 @@ import (
 // GitHub reads what verification compares a statement with, of one repository. internal/forge/evidence implements it.
 type GitHub interface {
 	Pull(ctx context.Context, number int) (Pull, error)
-	// Comments returns the comments of a pull request's conversation by an account, oldest first.
-	Comments(ctx context.Context, number int, by int64) ([]Text, error)
+	// Comments returns the comments of a pull request's conversation by an account, oldest first, and whether these are all.
+	Comments(ctx context.Context, number int, by int64) (list []Text, complete bool, err error)
 	// Issue and Comment return nil if there is none any more.
 	Issue(ctx context.Context, number int) (*Text, error)
 	Comment(ctx context.Context, id int64) (*Text, error)

@@ -24,10 +24,12 @@ type fakeGitHub struct {
 	partly    bool
 }
 
-func (f *fakeGitHub) Pull(context.Context, int) (Pull, error)              { return f.pull, nil }
-func (f *fakeGitHub) Comments(context.Context, int, int64) ([]Text, error) { return f.statement, nil }
-func (f *fakeGitHub) Issue(context.Context, int) (*Text, error)            { return &f.issue, nil }
-func (f *fakeGitHub) Comment(_ context.Context, id int64) (*Text, error)   { return f.comments[id], nil }
+func (f *fakeGitHub) Pull(context.Context, int) (Pull, error)            { return f.pull, nil }
+func (f *fakeGitHub) Issue(context.Context, int) (*Text, error)          { return &f.issue, nil }
+func (f *fakeGitHub) Comment(_ context.Context, id int64) (*Text, error) { return f.comments[id], nil }
+func (f *fakeGitHub) Comments(context.Context, int, int64) ([]Text, bool, error) {
+	return f.statement, !f.partly, nil
+}
 func (f *fakeGitHub) Commits(context.Context, int) ([]CommitInfo, bool, error) {
 	return f.commits, !f.partly, nil
 }
@@ -61,6 +63,16 @@ func newChain(publications, commits int) *chain {
 		}
 	}
 	return c
+}
+
+// preliminary adds a preliminary plan that bob approved, and returns its comment.
+func (c *chain) preliminary() *Text {
+	p := state.Plan{Kind: state.PlanPreliminary, Revision: 1, Hash: strings.Repeat("6", 64), Comment: 60, BodyHash: comment.BodyHash("The idea."), PostedAt: day1}
+	c.task.Plans = append(c.task.Plans, p)
+	bob := state.Person{ID: 5, Login: "bob"}
+	c.task.Approval.Before = &state.Approval{Kind: p.Kind, Hash: p.Hash, By: bob, Permission: state.PermissionWrite, Via: state.ViaReaction, Given: day1, At: day1}
+	c.gh.comments[60] = &Text{Body: "The idea.", By: app, ThumbsUp: []Action{{Person{ID: 5, Login: "bob"}, day1}}}
+	return c.gh.comments[60]
 }
 
 // verify signs the statement, and verifies the chain with its key.
@@ -158,10 +170,20 @@ func TestMissingLinksDoNotHold(t *testing.T) {
 		want   string
 		words  string
 	}{
-		"nothing":                              {change: func(*chain) {}},
-		"approved changes":                     {change: func(c *chain) { approved(c, strings.Repeat("7", 64)) }},
-		"changes with another's approval":      {change: func(c *chain) { approved(c, strings.Repeat("8", 64)) }, want: "approval of changes 3: altered"},
-		"changes without their revision":       {change: func(c *chain) { c.task.Publications[1].Changes = "c0ffee" }, want: changes, words: short(hex40(1001))},
+		"nothing":                         {change: func(*chain) {}},
+		"approved changes":                {change: func(c *chain) { approved(c, strings.Repeat("7", 64)) }},
+		"changes with another's approval": {change: func(c *chain) { approved(c, strings.Repeat("8", 64)) }, want: "approval of changes 3: altered"},
+		"changes without their revision":  {change: func(c *chain) { c.task.Publications[1].Changes = "c0ffee" }, want: changes, words: short(hex40(1001))},
+		"changes with another digest": {change: func(c *chain) {
+			approved(c, strings.Repeat("7", 64))
+			c.task.Plans[1].Publish.Digest = strings.Repeat("9", 64)
+		}, want: "changes: altered"},
+		"changes with another tree": {change: func(c *chain) {
+			approved(c, strings.Repeat("7", 64))
+			c.task.Plans[1].Publish.Tree = hex40(9)
+		}, want: "changes: altered"},
+		"another pull request":                 {change: func(c *chain) { c.gh.pull.Number = 9 }, want: "pull request: altered", words: "made for octo/calc#8"},
+		"another repository":                   {change: func(c *chain) { c.gh.pull.RepositoryID++ }, want: "pull request: altered", words: "made for octo/calc#8"},
 		"commits of another plan":              {change: func(c *chain) { c.task.Publications[1].Plan = "c0ffee00" }, want: plan, words: "made from the plan c0ffee00"},
 		"commits without a plan":               {change: func(c *chain) { c.task.Publications[0].Plan = "" }, want: plan, words: "without a plan"},
 		"no plan and no approval":              {change: func(c *chain) { c.d = func(p *Predicate) { p.Plan, p.Approval = nil, nil } }, want: plan},
@@ -169,11 +191,27 @@ func TestMissingLinksDoNotHold(t *testing.T) {
 		"no plan, by the settings": {change: func(c *chain) {
 			c.task.Approval = &state.Approval{Via: state.ViaSettings}
 			c.task.Publications[0].Plan, c.task.Publications[1].Plan = "", ""
-		}},
-		"a list that is cut":     {change: func(c *chain) { c.gh.partly = true }, want: "commits: unknown", words: "there may be others"},
-		"another base":           {change: func(c *chain) { c.gh.pull.Base = "release" }, want: "pull request: altered", words: "errand/7 into release"},
-		"another branch":         {change: func(c *chain) { c.gh.pull.Branch = "errand/8" }, want: "pull request: altered"},
-		"the base in other case": {change: func(c *chain) { c.gh.pull.Base = "Main" }, want: "pull request: altered"},
+		}, want: "plan: only stated", words: "settings required no plan"},
+		"an approval by the settings":      {change: func(c *chain) { c.task.Approval.Via = state.ViaSettings }, want: "approval: only stated", words: "settings required no approval"},
+		"a preliminary plan":               {change: func(c *chain) { c.preliminary() }, words: "as errand wrote it"},
+		"a preliminary plan without its 👍": {change: func(c *chain) { c.preliminary().ThumbsUp = nil }, want: "approval of preliminary plan 1: no longer visible", words: "the 👍 of @bob is not there"},
+		"a preliminary plan by another account": {change: func(c *chain) {
+			c.preliminary().ThumbsUp[0].By = Person{ID: 6, Login: "eve"}
+		}, want: "approval of preliminary plan 1: no longer visible", words: "there is one by @eve"},
+		"an edited preliminary plan": {change: func(c *chain) { c.preliminary().Body += "More." }, want: "preliminary plan 1: altered"},
+		"an approval of another preliminary plan": {change: func(c *chain) {
+			c.preliminary()
+			c.d = func(p *Predicate) { p.EarlierPlans[0].Approval.Hash = "b" }
+		}, want: "approval of preliminary plan 1: altered"},
+		"a preliminary plan that is forgotten": {change: func(c *chain) {
+			c.preliminary()
+			c.task.Plans = c.task.Plans[:1]
+		}, want: "preliminary plan 0: unknown, approval of preliminary plan 0: no longer visible"},
+		"commits of an earlier plan": {change: func(c *chain) { c.preliminary(); c.task.Publications[0].Plan = strings.Repeat("6", 64) }},
+		"a list that is cut":         {change: func(c *chain) { c.gh.partly = true }, want: "commits: unknown", words: "there may be others"},
+		"another base":               {change: func(c *chain) { c.gh.pull.Base = "release" }, want: "pull request: altered", words: "errand/7 into release"},
+		"another branch":             {change: func(c *chain) { c.gh.pull.Branch = "errand/8" }, want: "pull request: altered"},
+		"the base in other case":     {change: func(c *chain) { c.gh.pull.Base = "Main" }, want: "pull request: altered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -214,6 +252,12 @@ func TestUnlistedCommits(t *testing.T) {
 			c.put(4, by(app, 7))
 			c.d = func(p *Predicate) { p.Shortened = []Shortened{{List: "publications"}} }
 		}, want: mine(7) + ": altered"},
+		"another tree":  {change: func(c *chain) { c.gh.commits[1].Tree = hex40(7) }, want: "commits: altered"},
+		"another order": {change: func(c *chain) { l := c.gh.commits; l[1], l[2] = l[2], l[1] }, want: "commits: altered"},
+		"the head of a publication whose commits are cut": {change: func(c *chain) {
+			c.d = func(p *Predicate) { p.Publications[0].Commits = nil }
+			c.gh.commits = append(c.gh.commits[:1:1], c.gh.commits[2:]...) // without the first head
+		}, want: "commits: altered, " + mine(1) + ": altered"},
 		"a person's":                          {change: func(c *chain) { c.put(4, by(ada, 7)) }, want: mine(7) + ": by others"},
 		"published, perhaps":                  {change: func(c *chain) { c.task.Publications[1].Unconfirmed = true }},
 		"not published after all":             {change: func(c *chain) { c.task.Publications[1].Unconfirmed = true; c.gh.commits = c.gh.commits[:2] }},

@@ -99,3 +99,71 @@ func TestWithdrawnApproval(t *testing.T) {
 		t.Errorf("without the comment: got %q", got)
 	}
 }
+
+// history is a GitHub with commits, whose trees are named after them.
+type history struct {
+	*fakeGitHub
+	parents map[string][]string
+	trees   map[string]map[string]File
+	cut     bool
+}
+
+func (h history) Commit(_ context.Context, id string) (CommitInfo, error) {
+	return CommitInfo{ID: id, Tree: id, Parents: h.parents[id]}, nil
+}
+func (h history) MergeBase(context.Context, string, string) (string, error) { return "fork", nil }
+func (h history) Files(_ context.Context, id string) (map[string]File, bool, error) {
+	return h.trees[id], !h.cut, nil
+}
+func (h history) Blob(ctx context.Context, id string) ([]byte, error) { return blobs{}.Blob(ctx, id) }
+
+// TestMergeOfThePullRequest: each kind of merge holds if it brings in the head, and nothing else. A rebase of commits that change the same lines
+// cannot be told from a squash on a base that changed them.
+func TestMergeOfThePullRequest(t *testing.T) {
+	t.Parallel()
+	const held, altered, unknown = "", "merge: altered", "merge: unknown"
+	more := File{"100644", "new door"}
+	for name, c := range map[string]struct {
+		parents []string // of the merge commit
+		change  func(h *history)
+		want    string
+	}{
+		"a merge":                         {[]string{"main", "head"}, func(*history) {}, held},
+		"a merge with a line more":        {[]string{"main", "head"}, func(h *history) { h.trees["merged"]["x"] = more }, altered},
+		"a merge of something else":       {[]string{"main", "other"}, func(*history) {}, altered},
+		"a merge the other way round":     {[]string{"head", "main"}, func(*history) {}, altered},
+		"a merge of a third one":          {[]string{"main", "head", "other"}, func(h *history) { h.trees["merged"]["door"] = more }, altered},
+		"a squash":                        {[]string{"main"}, func(*history) {}, held},
+		"a squash with a line more":       {[]string{"main"}, func(h *history) { h.trees["merged"]["x"] = more }, altered},
+		"a squash with a file more":       {[]string{"main"}, func(h *history) { h.trees["merged"]["door"] = more }, altered},
+		"a squash without the change":     {[]string{"main"}, func(h *history) { h.trees["merged"] = h.trees["main"] }, altered},
+		"the base has the change as well": {[]string{"main"}, func(h *history) { h.trees["main"] = tree("x=new", "y=1") }, held},
+		"without a parent":                {nil, func(*history) {}, altered},
+		"the head itself":                 {nil, func(h *history) { h.pull.MergeCommit = "head" }, held},
+		"no merge commit":                 {nil, func(h *history) { h.pull.MergeCommit = "" }, unknown},
+		"a list of files that is cut":     {[]string{"main"}, func(h *history) { h.cut = true }, unknown},
+		"a rebase":                        {[]string{"first'"}, func(h *history) { h.rebased() }, held},
+		"a rebase with a line more":       {[]string{"first'"}, func(h *history) { h.rebased(); h.trees["merged"]["x"] = more }, unknown},
+		"a rebase with a file more":       {[]string{"first'"}, func(h *history) { h.rebased(); h.trees["merged"]["door"] = more }, altered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := history{fakeGitHub: &fakeGitHub{commits: []CommitInfo{{ID: "head", Parents: []string{"fork"}}}}}
+			h.pull = Pull{Number: 8, Head: "head", Merged: true, MergeCommit: "merged"}
+			h.parents = map[string][]string{"head": {"fork"}, "merged": c.parents, "main": {"fork"}}
+			h.trees = map[string]map[string]File{"fork": tree("x=old", "y=1"), "main": tree("x=old", "y=1"), "head": tree("x=new", "y=1"), "merged": tree("x=new", "y=1")}
+			c.change(&h)
+			var r Report
+			if err := (&verification{gh: h, pull: h.pull}).merge(t.Context(), &r); err != nil || flaws(r) != c.want || len(r.Links) != 1 {
+				t.Errorf("got %q, %v, want %q: %+v", flaws(r), err, c.want, r.Links)
+			}
+		})
+	}
+}
+
+// rebased makes the pull request two commits, which change the same line one after the other, and puts copies of them on the base.
+func (h *history) rebased() {
+	h.commits = []CommitInfo{{ID: "first", Parents: []string{"fork"}}, {ID: "head", Parents: []string{"first"}}}
+	h.parents["first'"] = []string{"main"}
+	h.trees["first'"] = tree("x=half", "y=1")
+}

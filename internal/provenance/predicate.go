@@ -8,7 +8,10 @@
 // The package calls neither GitHub nor the store. Start with [Build] and [Verify].
 package provenance
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // PredicateType identifies the form of [Predicate].
 const PredicateType = "https://github.com/errand-bot/errand/provenance/v1"
@@ -20,8 +23,10 @@ type Predicate struct {
 	Task        Task        `json:"task"`
 	Issue       Issue       `json:"issue"`
 	// Plan and Approval are missing if the repository's settings require neither.
-	Plan         *Revision     `json:"plan,omitempty"`
-	Approval     *Approval     `json:"approval,omitempty"`
+	Plan     *Revision `json:"plan,omitempty"`
+	Approval *Approval `json:"approval,omitempty"`
+	// EarlierPlans are the approved revisions that Plan replaced, oldest first: preliminary plans, and plans of earlier publications.
+	EarlierPlans []EarlierPlan `json:"earlierPlans,omitempty"`
 	Conditions   []Condition   `json:"conditions,omitempty"`
 	Changes      []Changes     `json:"changes,omitempty"`
 	Runs         []Run         `json:"runs"`
@@ -98,6 +103,12 @@ type Approval struct {
 	CommentHash string `json:"commentSha256,omitempty"`
 }
 
+// EarlierPlan is an approved revision of a plan that a later one replaced.
+type EarlierPlan struct {
+	Revision
+	Approval Approval `json:"approval"`
+}
+
 // Condition is a text by a person that every further prompt contains: that of `approve with`, or a message while the plan was implemented.
 type Condition struct {
 	By     Account   `json:"by"`
@@ -152,6 +163,14 @@ type Publication struct {
 	Checks  []Check  `json:"checks,omitempty"`
 	// Reported is what only the agent said about the changes.
 	Reported Reported `json:"reportedByAgent"`
+}
+
+// listed returns the commits that the statement names, with the head, whose commit may have been left out.
+func (p *Publication) listed() []Commit {
+	if slices.ContainsFunc(p.Commits, func(c Commit) bool { return c.ID == p.Head }) {
+		return p.Commits
+	}
+	return append(slices.Clone(p.Commits), Commit{ID: p.Head, Tree: p.Tree})
 }
 
 // Commit is a published commit and its tree.

@@ -7,6 +7,8 @@ type Verdict string
 const (
 	Holds   Verdict = "holds"
 	Altered Verdict = "altered"
+	// Stated: the statement says it, and GitHub shows nothing to compare it with. It does not affect the result.
+	Stated Verdict = "only stated"
 	// Gone: GitHub no longer shows what errand saw, such as a 👍 that was removed. That is no proof of an alteration.
 	Gone    Verdict = "no longer visible"
 	Unknown Verdict = "unknown"
@@ -60,6 +62,16 @@ type Report struct {
 	Links  []Link `json:"links"`
 	// Statement is the statement's predicate if its signature is valid.
 	Statement *Predicate `json:"statement,omitempty"`
+}
+
+// Others returns the number of commits that errand did not publish, and about which it states nothing.
+func (r *Report) Others() (n int) {
+	for _, l := range r.Links {
+		if l.Verdict == Others {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *Report) add(name string, v Verdict, detail string) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
 )
@@ -17,6 +18,9 @@ func (p *Predicate) Summary() (list []string) {
 	}
 	if a := p.Approval; a != nil {
 		list = append(list, "Approval: "+a.words())
+	}
+	for _, e := range p.EarlierPlans[max(0, len(p.EarlierPlans)-3):] {
+		list = append(list, fmt.Sprintf("%s, revision %d, SHA-256 %s: %s", markdown.Capitalize(e.name()), e.Number, short(e.Hash), e.Approval.words()))
 	}
 	for _, c := range p.Changes {
 		list = append(list, fmt.Sprintf("Changes, revision %d, SHA-256 %s: %s", c.Number, short(c.Hash), c.Approval.words()))

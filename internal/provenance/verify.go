@@ -58,12 +58,16 @@ func (v *verification) run(ctx context.Context, keys []Key, r *Report) error {
 		r.add(LinkStatement, Unknown, "everybody who can push can write as @"+actionsBot+", so its comments prove nothing: give the deployment's keys with --key")
 		return nil
 	}
-	comments, err := v.gh.Comments(ctx, v.pull.Number, v.pull.By.ID)
+	comments, complete, err := v.gh.Comments(ctx, v.pull.Number, v.pull.By.ID)
 	if err != nil {
 		return err
 	}
 	at, ok := choose(ctx, comments, v.pull, keys)
-	if !ok {
+	switch {
+	case !ok && !complete:
+		r.add(LinkStatement, Unknown, "there are more comments on this pull request than are read, and none of the first ones is a statement by "+v.pull.By.handle())
+		return nil
+	case !ok:
 		r.add(LinkStatement, Gone, fmt.Sprintf("no comment by %s on this pull request contains a statement", v.pull.By.handle()))
 		return nil
 	}
@@ -227,9 +231,9 @@ func (v *verification) plan(ctx context.Context, r *Report) error {
 		r.add(LinkPlan, Unknown, "the statement names an approval, but not its plan")
 		return nil
 	case p == nil:
-		r.add(LinkPlan, Holds, "the repository's settings require no plan")
+		r.add(LinkPlan, Stated, "errand states that the repository's settings required no plan")
 		v.otherPlans(r, "")
-		return nil
+		return v.earlierPlans(ctx, r)
 	}
 	v.otherPlans(r, p.Hash)
 	text, err := v.revision(ctx, r, LinkPlan, *p)
@@ -244,14 +248,44 @@ func (v *verification) plan(ctx context.Context, r *Report) error {
 		r.add(LinkApproval, Altered, "the approval is not of this plan")
 		return nil
 	}
-	return v.approval(ctx, r, LinkApproval, text, *a, *p)
+	if err := v.approval(ctx, r, LinkApproval, text, *a, *p); err != nil {
+		return err
+	}
+	return v.earlierPlans(ctx, r)
 }
 
-// otherPlans names the plans of publications that are not the stated one, whose approval does not cover them.
+// earlierPlans checks the plans that the present one replaced, and their approvals.
+func (v *verification) earlierPlans(ctx context.Context, r *Report) error {
+	for _, e := range v.p.EarlierPlans {
+		name := fmt.Sprintf("%s %d", e.name(), e.Number)
+		text, err := v.revision(ctx, r, name, e.Revision)
+		if err != nil {
+			return err
+		}
+		if e.Approval.Hash != e.Hash {
+			r.add(LinkApproval+" of "+name, Altered, "the approval is not of this plan")
+			continue
+		}
+		if err := v.approval(ctx, r, LinkApproval+" of "+name, text, e.Approval, e.Revision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name returns the name of the link of an earlier plan, without its number.
+func (e EarlierPlan) name() string {
+	if e.Kind == string(state.PlanPreliminary) {
+		return "preliminary plan"
+	}
+	return "earlier plan"
+}
+
+// otherPlans names the plans of publications that are neither the stated one nor an earlier one, so that no stated approval covers them.
 func (v *verification) otherPlans(r *Report, stated string) {
 	heads := map[string]string{}
 	for _, q := range v.p.Publications {
-		if q.Plan != stated {
+		if q.Plan != stated && !slices.ContainsFunc(v.p.EarlierPlans, func(e EarlierPlan) bool { return e.Hash == q.Plan }) {
 			heads[q.Plan] = q.Head
 		}
 	}
@@ -306,7 +340,7 @@ func (v *verification) revision(ctx context.Context, r *Report, name string, p R
 	case err != nil:
 		return nil, err
 	case text == nil:
-		r.add(name, Gone, "the comment with "+about+" does not exist any more")
+		r.add(name, Gone, "the comment with "+about+" does not exist any more, or is not visible")
 	case text.By.ID != v.pull.By.ID:
 		r.add(name, Altered, fmt.Sprintf("the comment with %s is by %s", about, text.By.handle()))
 	case comment.BodyHash(text.Body) != p.BodyHash:

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,8 +178,10 @@ func (r *Reader) Blob(ctx context.Context, id string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, resp, err := op.GitHub.Git.GetBlobRaw(op.Ctx, r.repo.Owner, r.repo.Name, id)
-	if resp != nil && resp.StatusCode == http.StatusForbidden || len(data) > maxBlob {
+	data, _, err := op.GitHub.Git.GetBlobRaw(op.Ctx, r.repo.Owner, r.repo.Name, id)
+	var refused *github.ErrorResponse
+	tooLarge := errors.As(err, &refused) && slices.ContainsFunc(refused.Errors, func(e github.Error) bool { return e.Code == "too_large" })
+	if tooLarge || len(data) > maxBlob {
 		return nil, provenance.ErrTooLarge
 	}
 	return data, op.Wrap(err)

@@ -107,13 +107,12 @@ func (t *text) text() provenance.Text {
 }
 
 // Comments reads the comments by an account.
-func (r *Reader) Comments(ctx context.Context, number int, by int64) ([]provenance.Text, error) {
+func (r *Reader) Comments(ctx context.Context, number int, by int64) (list []provenance.Text, complete bool, err error) {
 	op, err := r.read(ctx, "read the comments of pull request", number)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	vars := map[string]any{"owner": r.repo.Owner, "name": r.repo.Name, "number": number}
-	var list []provenance.Text
 	for range maxPages {
 		var data struct {
 			Repository *struct {
@@ -126,10 +125,10 @@ func (r *Reader) Comments(ctx context.Context, number int, by int64) ([]provenan
 			} `json:"repository"`
 		}
 		if err := op.GraphQL(commentsQuery, vars, &data); err != nil {
-			return nil, op.Wrap(err)
+			return nil, false, op.Wrap(err)
 		}
 		if data.Repository == nil || data.Repository.PullRequest == nil {
-			return nil, op.Deleted()
+			return nil, false, op.Deleted()
 		}
 		page := data.Repository.PullRequest.Comments
 		for i := range page.Nodes {
@@ -138,11 +137,11 @@ func (r *Reader) Comments(ctx context.Context, number int, by int64) ([]provenan
 			}
 		}
 		if !page.PageInfo.HasNextPage {
-			break
+			return list, true, nil
 		}
 		vars["after"] = page.PageInfo.EndCursor
 	}
-	return list, nil
+	return list, false, nil
 }
 
 // Issue reads the title and the text of an issue. It returns nil if there is none.

@@ -41,11 +41,11 @@ func TestTamperingIsNamed(t *testing.T) {
 		"nothing":           {want: ""},
 		"nothing, command":  {via: state.ViaCommand},
 		"nothing, box":      {via: state.ViaBox},
-		"nothing, settings": {via: state.ViaSettings},
+		"nothing, settings": {via: state.ViaSettings, want: "approval: only stated", words: "required no approval"},
 		"nothing, no plan": {via: state.ViaSettings, tamper: func(s *scene) {
 			s.task.Plans, s.task.Approval.Hash, s.task.Publications[0].Plan = nil, "", ""
 			s.post(s.statement())
-		}, words: "require no plan"},
+		}, want: "plan: only stated", words: "required no plan"},
 		"a stranger's answer": {tamper: func(s *scene) { s.comment("rita", "Nice.") }},
 		"plan edited": {tamper: func(s *scene) {
 			body := forgetest.Must(s.reader().Comment(s.t.Context(), s.plan))(s.t).Body
@@ -81,7 +81,9 @@ func TestTamperingIsNamed(t *testing.T) {
 			s.post(s.statement())
 		}, want: "pull request: altered", words: "into release, and the pull request merges errand/1-it-breaks into main"},
 		"a commit in errand's name": {tamper: func(s *scene) {
-			s.task.Publications[0].Commits = s.task.Publications[0].Commits[:1]
+			p := &s.task.Publications[0]
+			p.Commits = p.Commits[:1]
+			p.Head, p.Tree = p.Commits[0].ID, p.Commits[0].Tree
 			s.post(s.statement())
 		}, want: "commit: altered"},
 		"the statement's check changed": {tamper: func(s *scene) { s.post(rewritten(s, s.statement(), `"outcome":"failed"`, `"outcome":"passed"`)) }, want: "signature: altered"},
@@ -108,6 +110,10 @@ func TestTamperingIsNamed(t *testing.T) {
 			s.keyFile = mine
 		}, want: "statement: altered, signature: altered", words: "none of the 1 trusted ones"},
 		"key rotated": {tamper: func(s *scene) { forgetest.Must(keyfile.RotateSigning(s.keyFile, time.Now()))(s.t) }, words: "retired later"},
+		"key rotated twice": {tamper: func(s *scene) {
+			forgetest.Must(keyfile.RotateSigning(s.keyFile, time.Now()))(s.t)
+			forgetest.Must(keyfile.RotateSigning(s.keyFile, time.Now().Add(time.Hour)))(s.t)
+		}, words: "retired later"},
 		"signed with a key that was retired": {tamper: func(s *scene) {
 			body := s.statement()
 			forgetest.Must(keyfile.RotateSigning(s.keyFile, time.Now().Add(-time.Hour)))(s.t)
