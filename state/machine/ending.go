@@ -114,21 +114,6 @@ func (c *change) postEnd() {
 	}
 }
 
-// resumption returns the phase and the step to which `retry` returns a task that is about to be canceled.
-func resumption(c *change) (state.Phase, state.JobKind) {
-	phase, step := c.t.Phase, c.t.Step
-	if slices.Contains(resumable, phase) {
-		phase = cmp.Or(c.t.Resume, state.PhaseQueued)
-	}
-	switch q := c.t.Question; {
-	case q != nil && q.Kind == state.AskRefused:
-		step = state.JobCollect
-	case q != nil && q.Kind == state.AskNoChange:
-		step = state.StepRun
-	}
-	return phase, step
-}
-
 // saveEndedRun queues a job that saves the work of a run that has already ended.
 func saveEndedRun(c *change, r *state.Run, reason string) {
 	j := c.job(state.JobStop, state.LaneControl, "stop-"+r.ID)

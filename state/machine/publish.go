@@ -129,21 +129,6 @@ func storeHead(c *change) {
 	c.postProvenance()
 }
 
-// postProvenance enqueues the statement about the published changes, which replaces the previous one on the pull request. A restored errand
-// knows less than the previous one says, until it publishes something.
-func (c *change) postProvenance() {
-	if last := c.t.LastPublication(); c.t.PR != nil && last != nil && !last.At.Before(c.p.Restored) && !cannotComment(c.t) {
-		c.enqueuePost(fmt.Sprintf("provenance-%d", c.t.PR.Number), state.Post{Kind: state.PostProvenance, OnPR: true})
-	}
-}
-
-// postUnconfirmed enqueues the statement if it is not known whether the last changeset was published, and nothing else will tell.
-func (c *change) postUnconfirmed() {
-	if n := len(c.t.Publications); n > 0 && c.t.Publications[n-1].Unconfirmed {
-		c.postProvenance()
-	}
-}
-
 // rebase moves the VM's commits onto commits that somebody pushed.
 func rebase(c *change, head string) {
 	c.t.Work.Rebases++
@@ -174,13 +159,6 @@ func askToResolve(c *change) {
 		return
 	}
 	c.launchRun(runOfPhase(c.t.Phase))
-}
-
-// storePR stores the pull request as it was opened or found.
-func storePR(c *change) {
-	pr := of[event.PROpened](c).PR
-	c.t.PR = &pr
-	c.postProvenance()
 }
 
 // waitForReview waits for people.

@@ -222,3 +222,10 @@ func noteFailure(c *change) {
 		handOver(c, nil, c.note)
 	}
 }
+
+// storePR stores the pull request as it was opened or found.
+func storePR(c *change) {
+	pr := of[event.PROpened](c).PR
+	c.t.PR = &pr
+	c.postProvenance()
+}
