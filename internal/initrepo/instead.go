@@ -10,7 +10,7 @@ import (
 )
 
 // checkInstead tries the usual commands of languages for which targets of the project were proposed that failed, and proposes those that
-// succeed.
+// succeed. Those that fail as well are shown.
 func (t *trial) checkInstead(ctx context.Context, opener *workspace.Opener) error {
 	list, installs := replacements(t.report)
 	if len(list) == installs {
@@ -20,7 +20,7 @@ func (t *trial) checkInstead(ctx context.Context, opener *workspace.Opener) erro
 		return err
 	}
 	for _, c := range list[installs:] {
-		if c.Outcome != nil && c.Outcome.Status == scan.Succeeded && len(t.report.Check) < maxChecks {
+		if c.Outcome != nil && c.Outcome.Status != scan.Untried && len(t.report.Check) < maxChecks {
 			t.report.Check = append(t.report.Check, c)
 		}
 	}
