@@ -26,12 +26,14 @@ func flaky(t *state.Task) {
 	t.PR.Checks, t.PR.Repair = "success", &state.CIRepair{Flaky: []string{"build (windows)", "`lint` @octocat"}}
 }
 
+func queued(t *state.Task) {
+	*t = state.Task{Key: t.Key, TaskIssue: state.TaskIssue{Repo: t.Repo}, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1]}, Money: state.Money{CapMicroUSD: 10_000_000}}
+}
+
 // statuses returns the tasks of the golden status comments.
 func statuses() map[string]*state.Task {
 	return map[string]*state.Task{
-		"queued": with(func(t *state.Task) {
-			*t = state.Task{Key: t.Key, TaskIssue: state.TaskIssue{Repo: t.Repo}, TaskPhase: state.TaskPhase{Phase: state.PhaseQueued, Step: state.JobStart, History: t.History[:1]}, Money: state.Money{CapMicroUSD: 10_000_000}}
-		}),
+		"queued":            with(queued),
 		"awaiting":          planned(),
 		"implementing":      with(implementing),
 		"steered":           with(steered),
