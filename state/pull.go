@@ -89,6 +89,8 @@ type CIRepair struct {
 	Tried string `json:"tried,omitempty"`
 	// HandedOver is set when people were asked to take over. Nothing more is done in this row.
 	HandedOver bool `json:"handed_over,omitempty"`
+	// Waits counts how often errand waited for checks to run again.
+	Waits int `json:"waits,omitempty"`
 	// Reran are the checks of the present head that errand had run again, each at most once.
 	Reran []Rerun `json:"reran,omitempty"`
 	// Flaky are the names of checks of the present head that failed, and succeeded when run again.

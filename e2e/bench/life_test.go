@@ -133,7 +133,7 @@ func budget() map[string]int {
 		"GET /git/trees/SHA":                               2, // the base's build files; the tree that is published
 		"POST /git/trees":                                  2,
 		"POST /git/commits":                                2,
-		"POST /issues/N/comments":                          6, // status, three plans, the pull request, the end
+		"POST /issues/N/comments":                          7, // status, three plans, the pull request, the statement of provenance, the end
 		"POST /issues/N/reactions":                         1,
 		"POST /issues/comments/N/reactions":                1,
 		"POST /pulls":                                      1,

@@ -39,6 +39,7 @@ func retried() outcome {
 			"#1 comment: ### Pull request open",
 			"#1 comment: @ada, the pull request [#…](http://….…:…/acme/slug/pull/…) is open: Leave no hyphen at the ends of a slug.",
 			"#1 comment: The task was canceled. `@ada` canceled it",
+			"#2 comment: **Provenance.** A signed statement of how these changes came about.",
 		},
 		Runs:   []string{"implement ended ok"},
 		Branch: []string{"Leave no hyphen at the ends of a slug\n\nThe hyphen of a gap is written only when another word follows."},

@@ -87,6 +87,7 @@ func continued() outcome {
 			"#1 comment: ### Canceled",
 			"#1 comment: @ada, the pull request [#…](http://….…:…/acme/slug/pull/…) is open: Leave no hyphen at the ends of a slug.",
 			"#1 comment: The task was canceled",
+			"#2 comment: **Provenance.** A signed statement of how these changes came about.",
 			"#2 comment: The task was canceled",
 			"#2 comment: This pull request was closed because `ada` restarted its task",
 			"#2 comment: This pull request was closed without a merge, so nobody works on it now",

@@ -33,6 +33,7 @@ func expected() outcome {
 			"#1 comment: ### Done",
 			"#1 comment: @ada, the pull request [#…](http://….…:…/acme/slug/pull/…) is open: Leave no hyphen at the ends of a slug.",
 			"#1 comment: [#…](http://….…:…/acme/slug/pull/…) is merged; the task is done.",
+			"#2 comment: **Provenance.** A signed statement of how these changes came about.",
 			"#2 review: **… of … addressed.** Named the variable `gap` again and added a test for the empty title.",
 			"#2 thread 0: Renamed it back to `gap`; the one letter came from my rewrite.",
 			"#2 thread 1: Added: the empty title gives the empty slug.",

@@ -95,8 +95,11 @@ func checks(t *state.Task) string {
 		fmt.Fprintf(&b, "## %s: %s\n\n%s\n\n", firstNonEmpty(c.Name, c.Command), result, c.Tail)
 	}
 	for _, f := range t.Feedback { // of commits that are being fixed
-		if f.Kind == state.FeedbackChecks || f.Kind == state.FeedbackCI {
+		switch f.Kind {
+		case state.FeedbackChecks:
 			fmt.Fprintf(&b, "## Failed last time\n\n%s\n\n", f.Body)
+		case state.FeedbackCI: // in the prompt, as data
+			fmt.Fprintf(&b, "## Failed on GitHub\n\nItem %s of the feedback.\n\n", f.ID)
 		}
 	}
 	if b.Len() == 0 {

@@ -31,8 +31,8 @@ func (p post) base() string {
 		return addressed(p.By, fmt.Sprintf("the branch still conflicts with %s, and errand has updated it %d times since a person last acted here. "+
 			"It does not try again by itself. Resolve the conflicts, or write %s to have errand do it.", base, state.MaxUpdates, v.say("update")))
 	case state.BaseLeft:
-		return addressed(p.By, fmt.Sprintf("the pull request lacks nothing but the newest commits of %s, and errand has updated its branch %d times since a "+
-			"person last acted here. It does not do it again by itself. Press **Update branch** on this page, or write %s.", base, state.MaxUpdates, v.say("update")))
+		return addressed(p.By, fmt.Sprintf("this pull request is ready, but it is behind %s again. errand has updated its branch %d times since a "+
+			"person last acted here, and does not do it again by itself. Press **Update branch** on this page, or write %s.", base, state.MaxUpdates, v.say("update")))
 	case state.BaseWorkflows:
 		return addressed(p.By, fmt.Sprintf("GitHub does not let errand update the branch, because %s changed %s and errand's App has no permission to "+
 			"change workflows. Press **Update branch** on this page to do it yourself.", base, workflow(item)))
@@ -54,9 +54,9 @@ func (p post) base() string {
 // noUpdate renders the reply to a command to update the branch, which is not carried out at once.
 func (p post) noUpdate() string {
 	if p.Reason == state.ReplyUpdateLater {
-		return "The branch is compared with its base when the present work is published or has ended. Then GitHub adds the missing commits."
+		return "The agent still works on this pull request. When that is done, errand brings the branch up to date."
 	}
-	return fmt.Sprintf("There is no open pull request to update: %s. %s shows details.", stageClause(p.t), p.v.say("status"))
+	return fmt.Sprintf("There is no open pull request to update. %s shows details.", p.v.say("status"))
 }
 
 // workflow names a workflow's file.

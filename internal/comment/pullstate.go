@@ -91,7 +91,7 @@ func (p post) failingChecks() string {
 
 // checkURL returns the address of a check's page, "" unless it is a page of the repository: anybody can report a check with any address.
 func checkURL(t *state.Task, url string) string {
-	if t.Repo.URL == "" || !strings.HasPrefix(url, t.Repo.URL+"/") {
+	if t.Repo.URL == "" || !strings.HasPrefix(url, t.Repo.URL+"/") || strings.Contains(url, "..") || strings.ContainsAny(url, "%\\@") {
 		return ""
 	}
 	return url

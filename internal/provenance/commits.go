@@ -62,6 +62,9 @@ func (v *verification) commits(ctx context.Context, r *Report) error {
 			r.add(name, Others, byOthers(c))
 		case slices.ContainsFunc(holes, func(h hole) bool { return h.after < i && i < h.before }):
 			r.add(name, Unknown, fmt.Sprintf("by %s (%s), from a time whose publications the statement does not know, or not all", c.Author.handle(), signed(c)))
+		case len(c.Parents) > 1:
+			r.add(name, Unknown, fmt.Sprintf("a merge by %s (%s), such as GitHub makes when errand brings the branch up to date with its base; errand states nothing about it",
+				c.Author.handle(), signed(c)))
 		default:
 			r.add(name, Altered, fmt.Sprintf("by %s, but errand does not state that it published it (%s)", c.Author.handle(), signed(c)))
 		}

@@ -70,6 +70,9 @@ func storeChecks(c *change) {
 	}
 	if !read.Stale {
 		storeFlaky(c, read.Flaky)
+		if read.Checks == "success" && pr.Repair != nil { // what fails later is new
+			pr.Repair.HandedOver, pr.Repair.Waits = false, 0
+		}
 		pr.Checks, pr.ChecksReason, pr.ChecksOptional, pr.DCO = read.Checks, read.Reason, read.Optional, read.DCO
 	}
 }
@@ -94,6 +97,7 @@ func followHead(c *change) {
 		return
 	}
 	moved := old.Branch.Head != c.t.Branch.Head
+	rests := c.t.Phase == state.PhasePROpen && old.Phase != state.PhasePROpen
 	if moved {
 		c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional, c.t.PR.DCO = "", "", "", false
 		forgetReruns(c)
@@ -104,6 +108,10 @@ func followHead(c *change) {
 			return
 		}
 		c.scheduleDue(state.DueChecks, c.t.Branch.Head, c.e.Now.Add(checksLater))
+		return
+	}
+	if rests && c.t.PR.State == state.PROpen && c.t.PR.Checks == checksFailed { // they may have failed while the task did something else
+		readChecks(c)
 	}
 }
 
@@ -144,11 +152,10 @@ func isExamined(c *change) bool {
 // applyExamination waits for the checks that run again, begins a round that repairs the other ones, or asks people to take over.
 func applyExamination(c *change) {
 	e := of[event.ChecksExamined](c)
-	if len(e.Reran) > 0 {
-		r := repairs(c)
-		r.Reran = append(r.Reran, e.Reran...)
-	}
+	r := repairs(c)
+	r.Reran = append(r.Reran, e.Reran...)
 	if !e.Again.IsZero() {
+		r.Waits++
 		c.note = "errand waits for checks that run again"
 		enqueueChecks(c, e.Again, 0)
 		return
@@ -190,19 +197,32 @@ func handOver(c *change, notes []state.CheckNote, reason string) {
 	c.enqueuePost(fmt.Sprintf("checks-%d", c.t.Version+1), state.Post{Kind: state.PostChecks, OnPR: true, Checks: notes, Text: reason, By: c.personToNotify()})
 }
 
-// repairAnew begins a new row of repairs if a person did something: pushed, reviewed, or gave a command.
+// repairAnew begins a new row of repairs, because a person pushed, reviewed, or gave a command.
 func repairAnew(c *change) {
-	if c.t.PR == nil || c.t.PR.Repair == nil {
-		return
+	if c.t.PR != nil && c.t.PR.Repair != nil {
+		r := c.t.PR.Repair
+		if r.HandedOver && c.t.PR.Checks == checksFailed { // no webhook comes
+			readChecks(c)
+		}
+		r.Runs, r.Tried, r.HandedOver, r.Waits = 0, "", false, 0
 	}
-	if c.e.Kind() == event.KindChecksExamined && !slices.ContainsFunc(c.pendingFeedback(), isByPerson) {
-		return
-	}
-	r := c.t.PR.Repair
-	r.Runs, r.Tried, r.HandedOver = 0, "", false
 }
 
-func isByPerson(f state.Feedback) bool { return f.By.ID != 0 && !f.By.Bot }
+// isAct reports whether the event is a review, a command or a new trigger, not only a comment.
+func isAct(c *change) bool {
+	switch c.e.Kind() {
+	case event.KindReviewed, event.KindTriggered:
+		return true
+	case event.KindCommented:
+		return len(of[event.Commented](c).Orders) > 0
+	}
+	return false
+}
+
+// hasPersonsFeedback reports whether people have asked for something that no run has received yet.
+func hasPersonsFeedback(c *change) bool {
+	return slices.ContainsFunc(c.pendingFeedback(), func(f state.Feedback) bool { return f.By.ID != 0 && !f.By.Bot })
+}
 
 // storeFlaky stores that checks succeeded when they were run again.
 func storeFlaky(c *change, names []string) {
@@ -222,6 +242,6 @@ func hasNewFlaky(c *change) bool {
 // forgetReruns forgets what ran again on another head.
 func forgetReruns(c *change) {
 	if r := c.t.PR.Repair; r != nil {
-		r.Reran, r.Flaky = nil, nil
+		r.Reran, r.Flaky, r.Waits = nil, nil, 0
 	}
 }

@@ -73,11 +73,14 @@ func (l *life) toHandover() {
 	}
 }
 
-// mention is a comment on the pull request that mentions errand.
-func mention() event.Commented {
-	c := &state.Comment{ID: 9, Body: "@errand try again", Mention: true, OnPR: true}
-	return event.Commented{Comment: c, Orders: []state.Order{{Verb: state.VerbMessage}}}
+// command is a command on the pull request.
+func command(verb state.Verb) event.Commented {
+	c := &state.Comment{ID: 9, Body: "@errand " + string(verb), Mention: true, OnPR: true}
+	return event.Commented{Comment: c, Orders: []state.Order{{Verb: verb}}}
 }
+
+// mention is a comment on the pull request that mentions errand.
+func mention() event.Commented { return command(state.VerbMessage) }
 
 // Failing checks are repaired three times in a row, then handed over once, until a person does something.
 func TestFailingChecks(t *testing.T) {
@@ -88,11 +91,15 @@ func TestFailingChecks(t *testing.T) {
 		e      event.Event
 		again  bool
 		rounds bool // the event begins a round first
+		bot    bool // it begins a round for a bot
 	}{
 		"nobody":            {e: event.Event{Payload: event.ChecksChanged{}}},
 		"a writer pushes":   {e: event.Event{By: writer, Payload: event.Pushed{Head: "P"}}, again: true},
 		"a writer reviews":  {e: event.Event{By: writer, Permission: state.PermissionWrite, Payload: review}, again: true, rounds: true},
 		"a writer comments": {e: event.Event{By: writer, Permission: state.PermissionWrite, Payload: mention()}, again: true, rounds: true},
+		"a writer approves": {e: event.Event{By: writer, Permission: state.PermissionWrite, Payload: event.Reviewed{Review: state.Review{ID: 2, State: state.ReviewApproved}}}, again: true},
+		"a writer updates":  {e: event.Event{By: writer, Permission: state.PermissionWrite, Payload: command(state.VerbUpdate)}, again: true},
+		"a bot's thread":    {e: event.Event{Payload: event.Gathered{Feedback: []state.Feedback{{ID: "thread:1", By: state.Person{ID: 8, Bot: true}}}}}, bot: true},
 		"a reader comments": {e: event.Event{By: stranger, Permission: state.PermissionRead, Payload: mention()}},
 		"a reader reviews":  {e: event.Event{By: stranger, Permission: state.PermissionRead, Payload: review}},
 	} {
@@ -106,6 +113,9 @@ func TestFailingChecks(t *testing.T) {
 			l.do(c.e)
 			if c.rounds {
 				l.do(event.Event{Payload: event.Gathered{}})
+				l.round("")
+			}
+			if c.bot {
 				l.round("")
 			}
 			if got := l.checksFail(); got != c.again {
@@ -213,5 +223,36 @@ func TestChecksCannotBeExamined(t *testing.T) {
 	l.want(state.PhasePROpen, state.JobPost)
 	if i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Post != nil }); !strings.Contains(l.jobs[i].Post.Text, "refuses") {
 		t.Errorf("got %+v", l.jobs[i].Post)
+	}
+}
+
+// Checks that failed, were handed over and succeeded by now are forgotten: what fails later is new, but no agent runs are left.
+func TestLaterFailureIsHandedOver(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toHandover()
+	l.do(event.Event{Payload: event.ChecksRead{Checks: "success", Head: l.task.Branch.Head}})
+	if !l.checksFail() {
+		t.Fatal("not examined")
+	}
+	l.examined()
+	if l.want(state.PhasePROpen); !l.handedOver() {
+		t.Errorf("got %v", kindsOf(l.jobs))
+	}
+}
+
+// Checks that failed while the task waited for something else are read when it rests again.
+func TestChecksAreReadAfterOtherWork(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPR()
+	l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: mention()})
+	l.do(event.Event{Payload: event.Gathered{}})
+	if l.checksFail() {
+		t.Fatal("examined during a round")
+	}
+	l.round("")
+	if !has(l.jobs, state.JobChecks) {
+		t.Errorf("got %v", kindsOf(l.jobs))
 	}
 }

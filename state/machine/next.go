@@ -105,6 +105,9 @@ func applyRow(c *change, verb state.Verb) {
 			c.t.UnattendedLaunches, c.t.Outages = 0, 0
 			if c.t.PR != nil {
 				c.t.PR.Updates = 0
+				if isAct(c) {
+					repairAnew(c)
+				}
 			}
 		}
 		if c.t != nil && isStepSuccess(c) {

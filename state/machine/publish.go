@@ -223,7 +223,9 @@ func keepFeedback(c *change) {
 // beginRound begins a review round.
 func beginRound(c *change) {
 	keepFeedback(c)
-	repairAnew(c)
+	if hasPersonsFeedback(c) {
+		repairAnew(c)
+	}
 	startRound(c, fmt.Sprintf("review round %d", nextRound(c)))
 }
 
@@ -247,7 +249,4 @@ func endRound(c *change) {
 	}
 	scheduleAnswerDuplicateChecks(c, of[event.ThreadsAnswered](c).Uncertain)
 	c.gatherMissed(false)
-	if c.t.PR.Checks == checksFailed { // the head is the same: no webhook comes
-		readChecks(c)
-	}
 }

@@ -19,8 +19,10 @@ import (
 const (
 	// rerunTime is how long a check that was run again may take until GitHub shows the new run.
 	rerunTime = 10 * time.Minute
-	// workflowTime is how long errand waits before it asks again for a run of a job whose workflow still runs.
+	// workflowTime is how long errand waits before it asks again for a run of a job whose workflow still runs. It is doubled with each wait,
+	// maxWaits times: other jobs of a workflow can wait for people.
 	workflowTime = time.Minute
+	maxWaits     = 6
 	// maxExamined is the maximum number of failing checks that one round repairs.
 	maxExamined = 10
 )
@@ -42,7 +44,12 @@ func (s *Steps) Examine(ctx context.Context, w *step.Attempt) (event.Event, erro
 	}
 	x := &examination{Steps: s, w: w, out: event.ChecksExamined{Head: head}}
 	for _, c := range v.Failed {
-		if err := x.check(ctx, c); err != nil {
+		err := x.check(ctx, c)
+		if err != nil && len(x.out.Reran) > 0 { // what runs again by now has to be known; the others are examined after that
+			w.Log.Warn().Err(err).Msg("failed to examine a check")
+			break
+		}
+		if err != nil {
 			return event.Event{}, err
 		}
 	}
@@ -125,7 +132,14 @@ func (x *examination) rerun(ctx context.Context, c green.Check, note *state.Chec
 		note.Rerun = true
 		return false, nil
 	case errors.Is(err, forge.ErrStillRunning):
-		x.await(x.Now().Add(workflowTime))
+		waits := 0
+		if r := x.w.Task.PR.Repair; r != nil {
+			waits = r.Waits
+		}
+		if waits > maxWaits {
+			return false, nil
+		}
+		x.await(x.Now().Add(workflowTime << waits))
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("run the check %q again: %w", c.Name, err)
@@ -191,22 +205,48 @@ func (x *examination) causeText(c green.Check, cause green.Cause) string {
 	add("failing step", cause.Step)
 	add("title", cause.Title)
 	add("not available", cause.Note)
-	add("summary", cause.Summary)
-	if len(cause.Annotations) > 0 {
-		b.WriteString("\nannotations:\n")
+	add("summary", first(cause.Summary, maxCausePart))
+	if list := annotations(cause.Annotations); list != "" {
+		b.WriteString("\nannotations:\n" + first(list, maxCausePart) + "\n")
 	}
-	for _, a := range cause.Annotations {
+	if cause.Log != "" {
+		b.WriteString("\nthe end of the log:\n" + last(cause.Log, maxCauseLog))
+	}
+	text, _ := x.Redact.Redact(b.String())
+	return text
+}
+
+// The maximum numbers of characters of a cause's parts: a prompt shows the last 6,000 of the whole.
+const (
+	maxCausePart = 900
+	maxCauseLog  = 3600
+)
+
+func annotations(list []green.Annotation) string {
+	var lines []string
+	for _, a := range list {
 		at := a.Path
 		if a.Line > 0 {
 			at += fmt.Sprintf(":%d", a.Line)
 		}
-		fmt.Fprintf(&b, "- %s\n", strings.TrimPrefix(at+": "+a.Level+": "+a.Message, ": "))
+		lines = append(lines, "- "+strings.TrimPrefix(at+": "+a.Level+": "+a.Message, ": "))
 	}
-	if cause.Log != "" {
-		b.WriteString("\nthe end of the log:\n" + cause.Log)
+	return strings.Join(lines, "\n")
+}
+
+// first returns at most n characters from the beginning, and last from the end of a text.
+func first(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + " […]"
 	}
-	text, _ := x.Redact.Redact(b.String())
-	return text
+	return s
+}
+
+func last(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return "[…] " + string(r[len(r)-n:])
+	}
+	return s
 }
 
 // flaky returns the names of checks that failed on this head, and succeeded when errand had them run again.

@@ -102,6 +102,8 @@ func TestExamine(t *testing.T) {
 		"may not run it again":      {head: build, err: notGranted(), reran: "build", notes: "build:fails:rerun", causes: 1},
 		"cannot run it again":       {head: build, err: cannot, reran: "build", notes: "build:fails", causes: 1},
 		"the workflow still runs":   {head: build, err: forge.ErrStillRunning, reran: "build", again: time.Minute},
+		"it runs for long":          {head: build, err: forge.ErrStillRunning, repair: &state.CIRepair{Waits: 4}, reran: "build", again: 16 * time.Minute},
+		"it runs for hours":         {head: build, err: forge.ErrStillRunning, repair: &state.CIRepair{Waits: 7}, reran: "build", notes: "build:fails", causes: 1},
 		"timed out":                 {head: checks{failing("build", 1, concluded("timed out"))}, reran: "build", again: 10 * time.Minute},
 		"a status":                  {head: checks{failing("ci/old", 0, asStatus)}, notes: "ci/old:fails", causes: 1},
 		"on the base, too":          {head: again, base: checks{failing("build", 9)}, repair: rerun(1, time.Minute), notes: "build:base"},
