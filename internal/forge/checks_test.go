@@ -88,7 +88,7 @@ func TestChecks(t *testing.T) {
 	report("old", "cancelled")
 	report("e2e", "neutral")
 	read(head, "build=success! docs=failure e2e=success! old=failure! "+needs)
-	if err := w.JobRun(forgetest.FullName, head, "release.yml", "build", "failure", ""); err != nil { // older than the next run of ci.yml
+	if err := w.Job(forgetest.FullName, head, simgithub.Job{Workflow: "release.yml", Name: "build", Conclusion: "failure"}); err != nil { // older than the next run of ci.yml
 		t.Fatal(err)
 	}
 	report("build", "success")

@@ -52,11 +52,6 @@ func (s *Sim) CheckRun(repo, sha, name, conclusion, summary string) error {
 	return s.Job(repo, sha, Job{Name: name, Conclusion: conclusion, Summary: summary})
 }
 
-// JobRun is CheckRun for a job of a workflow. Jobs of the same name in different workflows do not replace each other.
-func (s *Sim) JobRun(repo, sha, workflow, name, conclusion, summary string) error {
-	return s.Job(repo, sha, Job{Workflow: workflow, Name: name, Conclusion: conclusion, Summary: summary})
-}
-
 // Status reports a commit status: error, failure, pending or success.
 func (s *Sim) Status(repo, sha, context, state, description string) error {
 	s.mu.Lock()

@@ -38,11 +38,11 @@ func TestRequiredChecks(t *testing.T) {
 	refused(`"lint" is expected`)
 	check(t, w.Sim.CheckRun(repo, sha, "lint", "success", ""))
 	check(t, w.Sim.CheckRun(repo, sha, "docs", "failure", ""))
-	check(t, w.Sim.JobRun(repo, sha, "release.yml", "build", "failure", "")) // another workflow's job of the same name counts, too
+	check(t, w.Sim.Job(repo, sha, simgithub.Job{Workflow: "release.yml", Name: "build", Conclusion: "failure"})) // another workflow's job of the same name counts, too
 	refused(`"build" is failing`)
 	check(t, w.Sim.CheckRun(repo, sha, "build", "success", ""))
 	refused(`"build" is failing`)
-	check(t, w.Sim.JobRun(repo, sha, "release.yml", "build", "success", ""))
+	check(t, w.Sim.Job(repo, sha, simgithub.Job{Workflow: "release.yml", Name: "build", Conclusion: "success"}))
 	check(t, w.Owner.Merge(repo, p.Number, simgithub.Merge{}))
 }
 
