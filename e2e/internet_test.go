@@ -18,17 +18,34 @@ import (
 	"github.com/errand-bot/errand/internal/egress"
 )
 
-// internet is the internet of a story's VMs: GitHub's container registry with one image, and the host to which it
-// redirects clients for layers. Other names do not exist.
+// internet is the internet of a story's VMs: GitHub's container registry with one image, the host to which it redirects clients for layers, and
+// a private registry. Other names do not exist.
 func internet(ts *testscript.TestScript) egress.Config {
 	srv := httptest.NewServer(http.HandlerFunc(registry))
 	ts.Defer(srv.Close)
+	private := httptest.NewTLSServer(http.HandlerFunc(privateRegistry))
+	ts.Defer(private.Close)
+	upstream := private.Client().Transport.(*http.Transport).Clone()
+	upstream.TLSClientConfig.ServerName = "example.com" // httptest's certificate
+	upstream.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, private.Listener.Addr().String())
+	}
 	return egress.Config{
+		Upstream: upstream,
 		Resolver: resolver{"ghcr.io": netip.MustParseAddr("93.184.215.14"), "pkg-containers.githubusercontent.com": netip.MustParseAddr("93.184.215.15")},
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
 		},
 	}
+}
+
+// privateRegistry answers requests with its token, and repeats that token in the text.
+func privateRegistry(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer registry-token-0123456789" {
+		http.Error(w, "sign in", http.StatusUnauthorized)
+		return
+	}
+	_, _ = io.WriteString(w, r.Method+" "+r.URL.Path+" with a token that ends in "+r.Header.Get("Authorization")[len("Bearer registry-token-"):]+"\n")
 }
 
 type resolver map[string]netip.Addr

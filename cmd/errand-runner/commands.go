@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/runner"
 	"github.com/errand-bot/errand/internal/runner/proc"
+	"github.com/errand-bot/errand/internal/runner/roots"
 	"github.com/errand-bot/errand/internal/runner/work"
 )
 
@@ -47,7 +48,7 @@ func newCommand(version string) *cobra.Command {
 	root.PersistentFlags().StringVar(&o.root, "root", "", "directory of all state (default $HOME/.errand)")
 	root.AddCommand(
 		versionCommand(version), startCommand(o), superviseCommand(o), followCommand(o), stopCommand(o),
-		statusCommand(o), runsCommand(o), workspaceCommand(), withOrphanCleanup(changesetCommand()),
+		statusCommand(o), runsCommand(o), workspaceCommand(), trustCommand(), withOrphanCleanup(changesetCommand()),
 		withOrphanCleanup(checkCommand(o)), tetherCommand(o), initCommand(), liveCommand(),
 		withOrphanCleanup(packCommand()), withOrphanCleanup(unpackCommand()), mcpCommand(version), agentCommand(),
 		lfsCommand(), judgeCommand(),
@@ -227,6 +228,15 @@ func workspaceCommand() *cobra.Command {
 // needsSubcommand refuses a parent command without a subcommand, which would otherwise print its help and succeed.
 func needsSubcommand(cmd *cobra.Command, _ []string) error {
 	return fmt.Errorf("%s: a subcommand is required; see --help", cmd.CommandPath())
+}
+
+func trustCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "trust", Short: "Let programs trust another authority for certificates: roots.Spec in, true out", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return exchange(cmd, func(_ context.Context, spec roots.Spec) (bool, error) { return true, roots.Install(spec) })
+		},
+	}
 }
 
 func changesetCommand() *cobra.Command {

@@ -114,12 +114,13 @@ func TestRequestedHostsAreShown(t *testing.T) {
 			}
 			return []egress.Request{
 				{At: noon, Method: "CONNECT", Host: "registry.test", Port: "443", Allowed: true, Received: 4711},
+				{At: noon, Method: "GET", Host: "npm.test", Port: "443", Path: "/shop/<i>left", Allowed: true, Received: 12},
 				{At: noon, Method: "GET", Host: "<b>evil", Port: "80", Reason: "it is not on the list"},
 			}, 5, nil
 		}
 	})
 	w.trigger(1, "Something")
-	want(t, w.page("/tasks/acme/shop/1"), "registry.test:443", "4711 bytes", "&lt;b&gt;evil:80", "it is not on the list", "3 older rows")
+	want(t, w.page("/tasks/acme/shop/1"), "registry.test:443", "4711 bytes", "npm.test:443/shop/&lt;i&gt;left", "&lt;b&gt;evil:80", "it is not on the list", "2 older rows")
 }
 
 // TestStepTotals: the page has totals by step, including the active run; summary.json has all details.

@@ -60,6 +60,9 @@ type Config struct {
 	// Bake defines base images by name, each for a group of repositories.
 	Bake   bake.Groups `yaml:"bake"`
 	Egress Egress      `yaml:"egress"`
+	// Registries are private servers of packages (npm, Maven, PyPI, Go and others), by a name for messages. VMs of the listed repositories
+	// read from them through the tether: errand adds the credential, answers only GET and HEAD, and logs each request. None by default.
+	Registries Registries `yaml:"registries"`
 	// Submodules lists the other repositories that a repository's agents may read, through the tether and with a token
 	// for that one repository only: {OWNER/REPO: [OWNER/LIB]}, with * for any characters of a name. Everybody who can
 	// write to the first repository can then see the contents of the second. None by default.

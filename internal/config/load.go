@@ -102,6 +102,7 @@ func (c *Config) resolve(env func(string) (string, bool)) report {
 		m.Subscription.resolve("models."+name+".subscription", &r, env, local)
 		c.Models[name] = m
 	}
+	c.Registries.resolve(&r, env, local)
 	c.TestEnv.resolve(&r, env)
 	c.TestFiles.resolve(&r, env, local)
 	return r
@@ -128,6 +129,9 @@ func (c Config) SecretFiles() map[string]string {
 		files["models."+name+".subscription.token"] = m.Subscription.Token.file()
 		files["models."+name+".subscription.login"] = m.Subscription.Login
 	}
+	for name, g := range c.Registries {
+		files["registries."+name+".token"] = g.Token.file()
+	}
 	maps.DeleteFunc(files, func(_, path string) bool { return path == "" })
 	return files
 }
@@ -147,6 +151,7 @@ func (c Config) Secrets() []string {
 		out = append(out, m.Key.Reveal())
 		out = append(out, m.Subscription.secrets()...)
 	}
+	out = append(out, c.Registries.secrets()...)
 	out = append(out, c.testSecrets()...)
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }

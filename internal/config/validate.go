@@ -57,6 +57,7 @@ func (c Config) problems() report {
 	c.providerProblems(&r)
 	c.Limits.vmProblems(&r)
 	c.Egress.problems(&r)
+	c.Registries.problems(&r)
 	c.Submodules.problems(&r)
 	c.TestEnv.problems(&r)
 	c.TestFiles.problems(&r)

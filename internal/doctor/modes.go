@@ -62,7 +62,7 @@ func ownNames() []string {
 
 // secretNames are errand's own files of secrets in the data folder.
 func secretNames() []string {
-	return []string{"errand.db", "client_key", "tether_key", "provenance_key", "host_keys_secret"}
+	return []string{"errand.db", "client_key", "tether_key", "provenance_key", "registry_key", "host_keys_secret"}
 }
 
 // unusable returns which of errand's own files it cannot use. A command that root ran may have left them.

@@ -41,10 +41,18 @@ type Request struct {
 	Method   string        `json:"method"` // CONNECT for a tunnel
 	Host     string        `json:"host"`
 	Port     string        `json:"port"`
+	Path     string        `json:"path,omitempty"` // of a request for a registry
 	Allowed  bool          `json:"allowed"`
 	Reason   string        `json:"reason,omitempty"` // one sentence if the request was refused or failed
 	Sent     int64         `json:"sent"`             // bytes from the VM; tunnels only
 	Received int64         `json:"received"`         // bytes to the VM
+}
+
+// An outcome is the record of a request that is being answered.
+type outcome struct {
+	Request
+	record   func(Request)
+	recorded bool // the requests in this tunnel were recorded instead of it
 }
 
 // A Resolver resolves host names. *net.Resolver implements it.
@@ -63,6 +71,10 @@ type Config struct {
 	OwnAddresses func() ([]net.Addr, error)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
+	// Authority issues the certificates for the hosts of registries; nil refuses them.
+	Authority *Authority
+	// Upstream reaches registries; nil means NewUpstream.
+	Upstream http.RoundTripper
 }
 
 // A Proxy serves the requests of VMs for other hosts. It is safe for concurrent use.
@@ -87,19 +99,32 @@ func New(cfg Config) *Proxy {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Upstream == nil {
+		cfg.Upstream = NewUpstream()
+	}
 	return &Proxy{cfg: cfg, open: map[string]int{}}
+}
+
+// Authority returns the certificate, in PEM, of the authority for the hosts of registries, nil without any.
+func (p *Proxy) Authority() []byte {
+	if p.cfg.Authority == nil {
+		return nil
+	}
+	return p.cfg.Authority.PEM()
 }
 
 // IsProxyRequest reports whether r is a request to a proxy: a CONNECT, or one with an absolute URL.
 func IsProxyRequest(r *http.Request) bool { return r.Method == http.MethodConnect || r.URL.IsAbs() }
 
-// Serve answers one request of a VM according to policy and calls record once with the outcome.
+// Serve answers one request of a VM according to policy and calls record once with the outcome, or, for a tunnel to a host with registries, once
+// for each request in it.
 func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, vm string, policy Policy, record func(Request)) {
 	begun := p.cfg.Now()
-	done := Request{At: begun, Method: r.Method}
+	done := outcome{Request: Request{At: begun, Method: r.Method}, record: record}
 	defer func() {
-		done.Took = p.cfg.Now().Sub(begun)
-		record(done)
+		if done.Took = p.cfg.Now().Sub(begun); !done.recorded {
+			record(done.Request)
+		}
 	}()
 	err := p.serve(w, r, vm, policy, &done)
 	if err == nil {
@@ -126,12 +151,13 @@ func (e *RefusedError) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, vm string, policy Policy, done *Request) error {
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, vm string, policy Policy, done *outcome) error {
 	var err error
 	if done.Host, done.Port, err = requestTarget(r); err != nil {
 		return err
 	}
-	if err := policy.check(done.Host, done.Port); err != nil {
+	registries := policy.registriesAt(done.Host, done.Port)
+	if err := policy.check(done.Host, done.Port); err != nil && registries == nil {
 		return err
 	}
 	release, err := p.enter(vm)
@@ -139,6 +165,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, vm string, policy 
 		return err
 	}
 	defer release()
+	if registries != nil {
+		return p.serveRegistries(w, r, done, registries)
+	}
 	addresses, err := p.lookUp(r.Context(), done.Host)
 	if err != nil {
 		return err
@@ -146,9 +175,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, vm string, policy 
 	done.Allowed = true
 	dial := func(ctx context.Context) (net.Conn, error) { return p.dial(ctx, addresses, done.Port) }
 	if r.Method == http.MethodConnect {
-		return tunnel(w, r, done, dial)
+		return tunnel(w, r, &done.Request, dial)
 	}
-	return forward(w, r, done, dial)
+	return forward(w, r, &done.Request, dial)
 }
 
 // enter claims one of the VM's maxOpen connections.

@@ -49,7 +49,7 @@ func (l *Log) Add(task string, r Request) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range []*string{&r.Method, &r.Host, &r.Port, &r.Reason} {
+	for _, text := range []*string{&r.Method, &r.Host, &r.Port, &r.Path, &r.Reason} {
 		*text = cut(*text)
 	}
 	line, err := json.Marshal(r)

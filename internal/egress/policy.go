@@ -15,6 +15,8 @@ type Policy struct {
 	// Allow lists hosts: "proxy.example.org", or "*.example.org" for all its subdomains (but not itself), each with
 	// ":PORT" for ports other than 443 and 80. It does not contain groups; see [Hosts].
 	Allow []string
+	// Registries are servers of packages to which the proxy adds credentials. They need not be in Allow.
+	Registries []Registry
 }
 
 var (

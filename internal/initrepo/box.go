@@ -134,6 +134,9 @@ func (b *Box) tryIn(ctx context.Context, vm fleet.VM, t Target, r *scan.Report, 
 	if tr.ws, err = opener.Open(ctx, tr.task); err != nil {
 		return err
 	}
+	if err := tr.ws.TrustRegistries(ctx); err != nil {
+		return err
+	}
 	if _, err := tr.ws.Prepare(ctx, &step.Attempt{Task: tr.task}, tr.ws.Source(t.DefaultBranch), t.Commit); err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/errand-bot/errand/internal/remote"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/roots"
 	"github.com/errand-bot/errand/internal/runner/tetherd"
 	"github.com/errand-bot/errand/internal/runner/work"
 )
@@ -263,6 +264,12 @@ func (c *Controller) Lend(ctx context.Context, vm string, spec work.LendSpec) (w
 		return out, wrapKnown(err)
 	}
 	return out, nil
+}
+
+// Trust lets programs on a VM trust another authority for TLS certificates.
+func (c *Controller) Trust(ctx context.Context, vm string, spec roots.Spec) error {
+	var done bool
+	return c.callAgent(ctx, vm, spec, &done, "trust")
 }
 
 // Put writes a file that belongs to the agent's user, unless it is there with this content, and creates missing

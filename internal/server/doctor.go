@@ -16,6 +16,7 @@ import (
 	agents "github.com/errand-bot/errand/internal/agent/programs"
 	"github.com/errand-bot/errand/internal/config"
 	"github.com/errand-bot/errand/internal/doctor"
+	"github.com/errand-bot/errand/internal/egress"
 	"github.com/errand-bot/errand/internal/fleet"
 	"github.com/errand-bot/errand/internal/fleet/local"
 	"github.com/errand-bot/errand/internal/forge"
@@ -136,6 +137,7 @@ func (s *Server) examine(ctx context.Context, host doctor.Host, vms doctor.VMs, 
 		}),
 		doctor.VMCheck(vms),
 		doctor.ModelCheck(s.tryModels),
+		doctor.RegistryCheck(s.tryRegistries),
 	}
 	if s.certs != nil {
 		checks = append(checks, s.certs.check())
@@ -215,6 +217,19 @@ func (s *Server) tryModels(ctx context.Context) map[string]error {
 	out := map[string]error{}
 	for name, up := range s.upstreams {
 		out[name] = gateway.CheckKey(ctx, http.DefaultTransport, up)
+	}
+	return out
+}
+
+// tryRegistries asks each private registry with its credential, and returns the results by name.
+func (s *Server) tryRegistries(ctx context.Context) map[string]error {
+	by := s.opts.Hooks.Internet.Upstream
+	if by == nil {
+		by = egress.NewUpstream()
+	}
+	out := map[string]error{}
+	for _, r := range s.cfg.Registries.All() {
+		out[r.Name] = r.Try(ctx, by)
 	}
 	return out
 }

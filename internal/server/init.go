@@ -235,7 +235,7 @@ func (s *Server) openTrial(ctx context.Context, t *state.Task, done func(egress.
 	}()
 	return &workspace.Opener{
 		Runner: s.control, Tether: startingTether{taskvm.Connection{Keeper: keeper, Tokens: handler}}, GitHub: s.forge,
-		Submodules: s.cfg.Submodules.Of, TestsFor: s.testsFor, Now: s.opts.Now,
+		Submodules: s.cfg.Submodules.Of, Authority: s.registryAuthority, TestsFor: s.testsFor, Now: s.opts.Now,
 	}, func() { cancel(); <-ended }
 }
 

@@ -117,6 +117,10 @@ func (s *Server) makeTether(ctx context.Context) error {
 		Log:          s.opts.Log,
 	})
 	internet := s.opts.Hooks.Internet
+	internet.Now = s.opts.Now
+	if internet.Authority, err = s.makeAuthority(); err != nil {
+		return err
+	}
 	s.tetherConfig = tether.Config{
 		Tasks:        s.store,
 		Key:          key.Current,
@@ -124,14 +128,38 @@ func (s *Server) makeTether(ctx context.Context) error {
 		Gateway:      s.gateway,
 		Git:          git,
 		Callback:     s.makeCallbacks().Serve,
-		Egress:       egress.New(egress.Config{Now: s.opts.Now, Resolver: internet.Resolver, Dial: internet.Dial}),
-		EgressPolicy: func(t *state.Task) egress.Policy { return s.cfg.Egress.For(t.Repo.FullName()) },
+		Egress:       egress.New(internet),
+		EgressPolicy: func(t *state.Task) egress.Policy { return s.cfg.EgressFor(t.Repo.FullName()) },
 		EgressDone:   s.recordRequest,
 		Log:          s.opts.Log,
 	}
 	s.tether = tether.New(s.tetherConfig)
 	s.keeper = tether.NewKeeper(s.control, s.tether, s.opts.Log)
 	return nil
+}
+
+// registryKeyFile is the file, in the data folder, from which the key of the registries' authority is derived.
+const registryKeyFile = "registry_key"
+
+// makeAuthority returns the authority for certificates of private registries, nil if there are none.
+func (s *Server) makeAuthority() (*egress.Authority, error) {
+	hosts := s.cfg.Registries.Hosts()
+	if len(hosts) == 0 {
+		return nil, nil
+	}
+	secret, err := keyfile.Secret(filepath.Join(s.cfg.Data, registryKeyFile))
+	if err != nil {
+		return nil, err
+	}
+	return egress.NewAuthority(secret, hosts, s.opts.Now)
+}
+
+// registryAuthority returns the certificate that VMs of a repository trust for its registries, nil if it has none.
+func (s *Server) registryAuthority(repo string) []byte {
+	if len(s.cfg.Registries.For(repo)) == 0 {
+		return nil
+	}
+	return s.tetherConfig.Egress.Authority()
 }
 
 // TetherKeyFile is the file, in the data folder, with the key of the tokens of VMs and runs.
@@ -254,6 +282,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		SubscriptionTurns: s.cfg.SubscriptionTurns(),
 		IsFree:            s.cfg.Prices.IsFree,
 		Submodules:        s.cfg.Submodules.Of,
+		Authority:         s.registryAuthority,
 		Redact:            s.redact,
 		Scanner:           s.scanner,
 		RepoConfig:        s.repoConfig,

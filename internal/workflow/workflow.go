@@ -61,6 +61,8 @@ type Config struct {
 	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns
 	// with stars; it may be nil.
 	Submodules func(repo string) []string
+	// Authority returns the certificate, in PEM, of the authority for the private registries of a repository, nil if it uses none.
+	Authority func(repo string) []byte
 	// ShellFor returns the commands that the operator lets the agents of a repository, named as OWNER/NAME, call in a
 	// shell; nil detects them.
 	ShellFor func(repo string) settings.Shell
@@ -123,7 +125,7 @@ func New(cfg Config) *Steps {
 	s.workspaces = &workspace.Opener{
 		VMs: cfg.VMs, Runner: cfg.Runner, Tether: cfg.Tether, Archives: cfg.Files, GitHub: cfg.GitHub,
 		RealAgent: cfg.RealAgent, AllowUnsandboxed: cfg.AllowUnsandboxed,
-		Submodules: cfg.Submodules, TestsFor: cfg.TestsFor, SpanAllowed: cfg.SpanAllowed, Paused: cfg.Paused, Now: cfg.Now,
+		Submodules: cfg.Submodules, Authority: cfg.Authority, TestsFor: cfg.TestsFor, SpanAllowed: cfg.SpanAllowed, Paused: cfg.Paused, Now: cfg.Now,
 	}
 	s.intake = &intake.Steps{
 		GitHub: cfg.GitHub, Settings: repoSettings, Redact: cfg.Redact, Now: cfg.Now, ChecksQuiet: cfg.ChecksQuiet,

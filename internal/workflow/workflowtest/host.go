@@ -14,6 +14,7 @@ import (
 	"github.com/errand-bot/errand/internal/changeset"
 	"github.com/errand-bot/errand/internal/runner"
 	"github.com/errand-bot/errand/internal/runner/pack"
+	"github.com/errand-bot/errand/internal/runner/roots"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/workflow/workspace"
@@ -119,6 +120,9 @@ func (h *Host) Collect(ctx context.Context, _ string, spec work.CollectSpec) (*c
 	}
 	return cs, err
 }
+
+// Trust calls the runner's function.
+func (h *Host) Trust(_ context.Context, _ string, spec roots.Spec) error { return roots.Install(spec) }
 
 // Lend calls the runner's function.
 func (h *Host) Lend(ctx context.Context, _ string, spec work.LendSpec) (work.Lent, error) {

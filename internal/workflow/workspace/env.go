@@ -1,22 +1,25 @@
 package workspace
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"path"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/runner/roots"
 	"github.com/errand-bot/errand/state"
 )
 
 // AgentEnv returns the environment of an agent's run: the variables of the operator and the repository, and the way to
 // the repository and to the hosts that the operator allows.
 func (ws *Workspace) AgentEnv(env map[string]string) map[string]string {
-	return ws.withProxy(ws.withGit(ws.open.withVariables(ws.task, env)))
+	return ws.withRegistries(ws.withProxy(ws.withGit(ws.open.withVariables(ws.task, env))))
 }
 
 // CheckEnv returns the environment of the repository's checks: as an agent's, but without access to the repository.
 func (ws *Workspace) CheckEnv(env map[string]string) map[string]string {
-	return ws.withProxy(ws.open.withVariables(ws.task, env))
+	return ws.withRegistries(ws.withProxy(ws.open.withVariables(ws.task, env)))
 }
 
 // RunToken returns the token by which the task's run is known at the tether.
@@ -68,6 +71,47 @@ func insteadOf(r state.Repo, base, pattern string) [][2]string {
 	begins, _, _ := strings.Cut(pattern, "*")
 	key := "url." + base + "/git/" + begins + ".insteadOf"
 	return [][2]string{{key, forge + "/" + begins}, {key, "git@" + host + ":" + begins}, {key, "ssh://git@" + host + "/" + begins}}
+}
+
+// TrustRegistries lets the programs on the VM trust errand's certificates for the private registries of the repository, if it has any. It
+// must have succeeded on a VM before a run starts there.
+func (ws *Workspace) TrustRegistries(ctx context.Context) error {
+	authority := ws.authority()
+	if authority == nil {
+		return nil
+	}
+	if err := ws.open.Runner.Trust(ctx, ws.VM.Name, roots.Spec{Dir: ws.rootsDir(), Authority: authority}); err != nil {
+		return fmt.Errorf("let VM %s trust the registries: %w", ws.VM.Name, err)
+	}
+	return nil
+}
+
+// authority returns the certificate of the registries' authority, nil if the repository has no registries or the VM uses no proxy.
+func (ws *Workspace) authority() []byte {
+	if ws.open.Authority == nil || ws.VM.Kind == state.SandboxPlain {
+		return nil
+	}
+	return ws.open.Authority(ws.task.Repo.FullName())
+}
+
+func (ws *Workspace) rootsDir() string { return path.Join(ws.Place.Home, ".errand", "registries") }
+
+// withRegistries lets programs find the authorities that TrustRegistries has written. Variables that are set are kept, and Java's options
+// continued.
+func (ws *Workspace) withRegistries(env map[string]string) map[string]string {
+	if ws.authority() == nil {
+		return env
+	}
+	out := maps.Clone(env)
+	for name, value := range roots.Environment(ws.rootsDir()) {
+		switch old, set := out[name]; {
+		case !set:
+			out[name] = value
+		case name == roots.JavaOptions:
+			out[name] = old + " " + value
+		}
+	}
+	return out
 }
 
 // withProxy adds the proxy at the VM's end of the tether to an environment.

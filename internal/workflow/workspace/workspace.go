@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/runner/pack"
+	"github.com/errand-bot/errand/internal/runner/roots"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/runnerctl"
 	"github.com/errand-bot/errand/internal/workflow/step"
@@ -57,6 +58,8 @@ type Runner interface {
 	Lend(ctx context.Context, vm string, spec work.LendSpec) (work.Lent, error)
 	// Put writes a file with the agent's rights.
 	Put(ctx context.Context, vm, file string, content []byte) error
+	// Trust lets programs on a VM trust another authority for TLS certificates.
+	Trust(ctx context.Context, vm string, spec roots.Spec) error
 	Unpack(ctx context.Context, vm string, spec pack.UnpackSpec, r io.Reader) (pack.Manifest, error)
 	Stop(ctx context.Context, vm, run, why string) error
 }
@@ -94,6 +97,9 @@ type Opener struct {
 	// Submodules lists which other repositories the agents of a repository, named as OWNER/NAME, may read, as patterns
 	// with stars; it may be nil.
 	Submodules func(repo string) []string
+	// Authority returns the certificate, in PEM, of the authority for the private registries of a repository, named as OWNER/NAME; nil if it
+	// uses none. It may be nil itself.
+	Authority func(repo string) []byte
 	// TestsFor returns the operator's data for the tests of a repository, named as OWNER/NAME; it may be nil.
 	TestsFor func(repo string) Tests
 	// SpanAllowed returns a *vm.LimitError if another paid span of a VM may not begin; it may be nil.
@@ -151,7 +157,7 @@ func (o *Opener) Reach(ctx context.Context, t *state.Task, l *state.Launch) (*Wo
 	if err := o.Tether.Ensure(ctx, server.Name, t.Key); err != nil {
 		return nil, nil, fmt.Errorf("attach the tether of VM %s: %w", server.Name, err)
 	}
-	return ws, nil, nil
+	return ws, nil, ws.TrustRegistries(ctx)
 }
 
 // refusal translates an error of Acquire into something to wait for, or into an error.

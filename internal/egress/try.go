@@ -1,0 +1,39 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ErrCredentialRefused says that a registry answers, and refuses its credential.
+var ErrCredentialRefused = errors.New("the registry refuses the credential")
+
+// tryTimeout is the timeout of Try.
+const tryTimeout = 15 * time.Second
+
+// Try asks the registry for its own address with the credential. Not every registry has something there, so any answer counts but a refusal
+// of the credential, which is ErrCredentialRefused, and the failure of the server.
+func (r Registry) Try(ctx context.Context, by http.RoundTripper) error {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL.String()+"/", http.NoBody)
+	if err != nil {
+		return fmt.Errorf("ask the registry: %w", err)
+	}
+	ask.Header.Set(r.Header, r.Value)
+	answer, err := by.RoundTrip(ask)
+	if err != nil {
+		return fmt.Errorf("reach the registry: %w", err)
+	}
+	_ = answer.Body.Close()
+	switch {
+	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("%w (%d)", ErrCredentialRefused, answer.StatusCode)
+	case answer.StatusCode >= http.StatusInternalServerError:
+		return fmt.Errorf("the registry fails with status %d", answer.StatusCode)
+	}
+	return nil
+}
