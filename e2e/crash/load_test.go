@@ -280,6 +280,9 @@ func (l *load) loseAndRestore(ctx context.Context, b saved) error {
 
 // judge waits until errand has nothing left to do, and returns everything that is wrong.
 func (l *load) judge(ctx context.Context) error {
+	if err := l.hearsAll(ctx); err != nil { // what they lead to belongs to the outcome
+		return err
+	}
 	var ends []string
 	o, err := l.outcomeOf(ctx, len(l.subjects), func(o *outcome, t *state.Task) {
 		o.ofTask(t)
@@ -298,11 +301,9 @@ func (l *load) judge(ctx context.Context) error {
 		return isBox && (given[name] || unknown) // errand never deletes those, since they may have work
 	})
 	o.Wrong = append(o.Wrong, l.twice()...)
-	lost, err := l.lostWebhooks(ctx)
-	if err != nil {
-		return err
+	if err := l.hearsAll(ctx); err != nil {
+		o.Wrong = append(o.Wrong, err.Error())
 	}
-	o.Wrong = append(o.Wrong, lost...)
 	var want []string
 	merged := 0
 	for _, s := range l.subjects {
@@ -347,6 +348,23 @@ func (l *load) twice() (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// hearsAll waits until errand knows all webhooks: those that GitHub could not deliver, because errand was dead for example, it fetches a
+// moment later.
+func (l *load) hearsAll(ctx context.Context) error {
+	var lost []string
+	err := l.life.until(ctx, "all webhooks", func() (bool, error) {
+		err := l.world.GitHub.WaitHooks(ctx)
+		if err == nil {
+			lost, err = l.lostWebhooks(ctx)
+		}
+		return len(lost) == 0, err
+	})
+	if err != nil && len(lost) > 0 {
+		err = fmt.Errorf("%w:\n%s", err, strings.Join(lost, "\n"))
+	}
+	return err
 }
 
 // lostWebhooks lists the webhooks that errand does not know, however GitHub's attempts to deliver them ended.
