@@ -96,6 +96,9 @@ type (
 	PROpened struct {
 		PR       state.PR `json:"pr"`
 		Searched bool     `json:"searched,omitempty"` // see Event.Searched
+		// Head is the commit at the head of its branch. If the pull request was opened before the store was restored from a backup, the
+		// errand that was lost may have pushed more.
+		Head string `json:"head,omitempty"`
 	}
 
 	// PRFound is errand's pull request with the task's work, of which the store did not know. It is open or merged.

@@ -223,9 +223,12 @@ func noteFailure(c *change) {
 	}
 }
 
-// storePR stores the pull request as it was opened or found.
+// storePR stores the pull request as it was opened or found, and the head of its branch.
 func storePR(c *change) {
-	pr := of[event.PROpened](c).PR
-	c.t.PR = &pr
+	opened := of[event.PROpened](c)
+	c.t.PR = &opened.PR
+	if head := opened.Head; head != "" && head != c.t.Branch.Head {
+		c.t.Branch.Head, c.t.Branch.Tree = head, ""
+	}
 	c.postProvenance()
 }

@@ -74,6 +74,35 @@ func TestFoundPRIsContinued(t *testing.T) {
 	}
 }
 
+// TestHeadOfFoundPRIsStored: the next run starts from what somebody had pushed to a pull request before the store knew of it: the errand that
+// was lost, or a person. Later pushes count as usual.
+func TestHeadOfFoundPRIsStored(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ found, want, tree string }{
+		"nobody has pushed":                  {"H", "H", "t"},
+		"the lost errand or a person":        {"H1", "H1", ""},
+		"an event of an older version's job": {"", "H", "t"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			l.toPR()
+			l.task.PR, l.task.Phase = nil, state.PhaseImplementing // as in a backup from when it was being opened
+			l.do(event.Event{Payload: event.PROpened{PR: state.PR{Number: 5, State: state.PROpen}, Searched: true, Head: test.found}})
+			l.want(state.PhasePROpen, state.JobPost, state.JobGather)
+			if b := l.task.Branch; b.Head != test.want || b.Tree != test.tree {
+				t.Errorf("got branch %+v, want %s with tree %q", b, test.want, test.tree)
+			}
+			for _, p := range []state.Person{{ID: 1, Login: "ada"}, {ID: 2, Login: "bob"}} {
+				l.do(event.Event{By: p, Payload: event.Pushed{Head: p.Login}})
+				if l.task.Branch.Head != p.Login {
+					t.Errorf("got head %s after a push by %s", l.task.Branch.Head, p.Login)
+				}
+			}
+		})
+	}
+}
+
 // rebasing ends the run of a round whose work is behind the branch.
 func (l *life) rebasing() {
 	l.launch()

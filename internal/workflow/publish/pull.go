@@ -40,7 +40,7 @@ func (s *Steps) OpenPR(ctx context.Context, w *step.Attempt) (event.Event, error
 		w.Log.Info().Str("note", note).Msg("failed to request a review")
 	}
 	// If it was opened before, people may have said something there before the store knew of it.
-	return event.Event{Payload: event.PROpened{PR: pr.State(), Searched: before}}, nil
+	return event.Event{Payload: event.PROpened{PR: pr.State(), Searched: before, Head: pr.Head}}, nil
 }
 
 // newPR returns the text of the pull request.

@@ -72,6 +72,29 @@ func TestOpenPRAfterALostAnswer(t *testing.T) {
 	}
 }
 
+// TestOpenPRFindsTheHead: a pull request that was opened before comes with the head of its branch, to which a person or an errand that was
+// lost may have pushed.
+func TestOpenPRFindsTheHead(t *testing.T) {
+	t.Parallel()
+	for _, by := range []string{"", "ada", "bob"} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.Published()
+			first := w.Do(state.JobOpenPR)
+			want := w.Task.Branch.Head
+			if by != "" {
+				want = w.Push(by, w.Task.Branch.Name, map[string]string{"more.txt": by})
+			}
+			e := w.Do(state.JobOpenPR, workflowtest.Again)
+			found, opened := event.Of[event.PROpened](e), event.Of[event.PROpened](first)
+			if opened.Head != w.Task.Branch.Head || found.PR.Number != opened.PR.Number || found.Head != want {
+				t.Errorf("got pull request %d at %s, opened as %d at %s; want head %s", found.PR.Number, found.Head, opened.PR.Number, opened.Head, want)
+			}
+		})
+	}
+}
+
 // TestOpenPRAfterALostAnswerAndAMerge: a pull request that a person has already merged is found, and no second one is
 // opened.
 func TestOpenPRAfterALostAnswerAndAMerge(t *testing.T) {
