@@ -87,7 +87,7 @@ func (s *Schedule) Check(user int) error {
 		return fmt.Errorf("%s belongs to user %d, and not to errand's: `sudo chown %d %s`", s.Folder, st.Uid, user, remote.Quote(s.Folder))
 	}
 	if err := unix.Access(s.Folder, unix.W_OK); err != nil && os.Geteuid() == user {
-		return fmt.Errorf("errand cannot write into %s: %w; mount its file system writable, or list it in ReadWritePaths of the systemd unit", s.Folder, err)
+		return fmt.Errorf("errand cannot write into %s: %w; mount its file system writable, list it in ReadWritePaths of the systemd unit, or restart errand if the folder is newer than its start", s.Folder, err)
 	}
 	inside, err := IsInside(s.Data, s.Folder)
 	if err == nil && inside {

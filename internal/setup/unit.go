@@ -3,7 +3,10 @@ package setup
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -15,6 +18,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/internal/remote"
 )
 
 var (
@@ -36,9 +40,9 @@ func Units(userName, program, configFile string, cfg config.Config) (service, so
 	if err != nil {
 		return "", "", err
 	}
-	writable := slices.DeleteFunc([]string{cfg.Data, cfg.Backup.Folder}, func(dir string) bool { return dir == "" || dir == stateFolder })
-	used := append([]string{program, configFile, cfg.Data}, writable...)
-	for _, path := range used {
+	hasState := cfg.Data == stateFolder
+	used, optional := append([]string{program, configFile, cfg.Data}, slices.Sorted(maps.Values(cfg.SecretFiles()))...), writableFolders(cfg)
+	for _, path := range append(used, optional...) {
 		switch {
 		case !filepath.IsAbs(path):
 			return "", "", fmt.Errorf("the path %q cannot be used in a systemd unit: write one that begins with /", path)
@@ -53,9 +57,9 @@ func Units(userName, program, configFile string, cfg config.Config) (service, so
 		return s
 	}
 	data := map[string]any{
-		"User": userName, "Program": program, "Config": configFile, "Stream": stream, "State": cfg.Data == stateFolder, "Writable": writable,
+		"User": userName, "Program": program, "Config": configFile, "Stream": stream, "State": hasState, "Data": cfg.Data, "Writable": optional,
 		"StopSeconds": int((max(cfg.Timing.Shutdown, 0) + stopMargin) / time.Second), "Sandboxes": cfg.Provider == config.ProviderLocal,
-		"InHome": slices.ContainsFunc(used, isInHome),
+		"InHome": isAnyBelow(append(used, optional...), "/home", "/root", "/run/user"), "InTemp": isAnyBelow(append(used, optional...), "/tmp", "/var/tmp"),
 	}
 	var texts [2]string
 	for i, text := range []string{serviceText, socketText} {
@@ -68,9 +72,30 @@ func Units(userName, program, configFile string, cfg config.Config) (service, so
 	return texts[0], texts[1], nil
 }
 
-// isInHome reports whether a path is in a folder that ProtectHome hides.
-func isInHome(path string) bool {
-	return slices.ContainsFunc([]string{"/home/", "/root/", "/run/user/"}, func(home string) bool { return strings.HasPrefix(path, home) })
+// writableFolders returns the folders besides the one for data that errand writes to: for backups, and for logins of subscriptions, which a
+// renewal replaces in their folders.
+func writableFolders(cfg config.Config) []string {
+	list := []string{cfg.Backup.Folder}
+	for _, m := range cfg.Models {
+		if login := m.Subscription.Login; login != "" {
+			list = append(list, filepath.Dir(login))
+		}
+	}
+	slices.Sort(list)
+	return slices.DeleteFunc(slices.Compact(list), func(dir string) bool { return dir == "" || dir == cfg.Data })
+}
+
+// isAnyBelow reports whether a path is below one of these folders, also by a symbolic link.
+func isAnyBelow(paths []string, dirs ...string) bool {
+	return slices.ContainsFunc(paths, func(path string) bool {
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			target = path
+		}
+		return slices.ContainsFunc(dirs, func(dir string) bool {
+			return strings.HasPrefix(filepath.Clean(path)+"/", dir+"/") || strings.HasPrefix(target+"/", dir+"/")
+		})
+	})
 }
 
 // listenStream returns an address to listen on as systemd reads it, which knows no names.
@@ -107,16 +132,34 @@ func (r *run) units() ([]unitFile, error) {
 	return []unitFile{{r.UnitPath, service}, {r.socketPath(), socket}}, err
 }
 
-// makeWritable creates the folder for data, if the service needs it to start.
+// makeWritable creates the folders that the service writes to: the one for data, if the service needs it to start, and the one for backups,
+// without which errand only makes none.
 func (r *run) makeWritable() error {
-	if r.cfg.Provider == config.ProviderLocal || r.cfg.Data == stateFolder {
+	if _, err := os.Stat(r.cfg.Data); err != nil && r.cfg.Provider != config.ProviderLocal && r.cfg.Data != stateFolder {
+		if err := makeFolder(r.cfg.Data); err != nil {
+			return fmt.Errorf("create the folder for data, without which the service does not start: %w", err)
+		}
+	}
+	backups := r.cfg.Backup.Folder
+	if _, err := os.Stat(backups); backups == "" || !errors.Is(err, fs.ErrNotExist) {
+		return nil // what is wrong with an existing folder is said by the checks
+	}
+	who, err := r.newOwner()
+	if err != nil {
+		return err
+	}
+	err = makeFolder(backups)
+	if err == nil && who != nil {
+		uid, uidErr := strconv.Atoi(who.Uid)
+		gid, gidErr := strconv.Atoi(who.Gid)
+		err = errors.Join(uidErr, gidErr, os.Lchown(backups, uid, gid))
+	}
+	if err != nil {
+		left := fmt.Sprintf("Create the folder for backups, and restart errand if it runs: `sudo install -d -m 0700 -o %s %s` (%v).", r.answer("user"), remote.Quote(backups), err)
+		r.left = append(r.left, left)
+		r.say("%s\n", left)
 		return nil
 	}
-	if _, err := os.Stat(r.cfg.Data); err == nil {
-		return nil
-	}
-	if err := makeFolder(r.cfg.Data); err != nil {
-		return fmt.Errorf("create the folder for data, without which the service does not start: %w", err)
-	}
+	r.say("Created the folder for backups, %s.\n", backups)
 	return nil
 }

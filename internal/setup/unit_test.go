@@ -200,7 +200,7 @@ func TestUnitsFitTheInstallation(t *testing.T) {
 		"as documented": {service: []string{"StateDirectory=errand", "ProtectHome=true", "TimeoutStopSec=40", "-ReadWritePaths", "-KillMode"}, socket: "127.0.0.1:8080"},
 		"own folder": {
 			change:  func(c *config.Config) { c.Data, c.Backup.Folder = "/srv/errand's data", "/var/backups/errand" },
-			service: []string{`ReadWritePaths="/srv/errand's data"`, "ReadWritePaths=/var/backups/errand", "-StateDirectory"},
+			service: []string{`ReadWritePaths="/srv/errand's data"`, "ReadWritePaths=-/var/backups/errand", "-StateDirectory", `RequiresMountsFor="/srv/errand's data"`},
 		},
 		"in a home":   {file: "/home/ada/.config/errand/config.yml", service: []string{"ProtectHome=read-only"}},
 		"sandboxes":   {change: func(c *config.Config) { c.Provider = config.ProviderLocal }, service: []string{"KillMode=process", "Delegate=yes", "-RestrictNamespaces", "-ProtectSystem"}},
@@ -243,6 +243,9 @@ func TestUnitsFitTheInstallation(t *testing.T) {
 // verifyUnits has systemd check units, and judge how much of the host the service can reach: 0 is nothing, 100 everything.
 func verifyUnits(t *testing.T, service, socket, provider string) {
 	t.Helper()
+	if !strings.Contains(service, "\nStartLimitIntervalSec=0\n") {
+		t.Errorf("systemd gives up after five failed starts:\n%s", service)
+	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		t.Skip("skipped: systemd-analyze is not installed, which checks the units of errand setup and of docs/deployment.md")
