@@ -2,13 +2,13 @@ package main
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/cli"
+	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
 // wants checks the exit code and the output of a command.
@@ -83,7 +83,7 @@ func TestBackupIsCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			errand := httptest.NewServer(c.answer)
+			errand := clitest.Serve(c.answer)
 			t.Cleanup(errand.Close)
 			k := newClinic(t, filepath.Join(t.TempDir(), "errand"))
 			k.config["listen"] = strings.TrimPrefix(errand.URL, "http://")

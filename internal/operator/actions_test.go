@@ -50,7 +50,7 @@ func TestActions(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var sent []string
-			errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			errand := clitest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()
 				if r.Header.Get("Authorization") != "Bearer admin-token-for-tests" {

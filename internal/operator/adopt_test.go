@@ -16,7 +16,7 @@ import (
 // TestAdopt: the command asks the running errand for each issue, continues after a refusal, and says how to reach errand.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
-	errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	errand := clitest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method != http.MethodPost || r.Header.Get("Authorization") != "Bearer admin-token-for-tests":
 			http.Error(w, "wrong token", http.StatusUnauthorized)

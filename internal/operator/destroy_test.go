@@ -3,7 +3,6 @@ package operator
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +35,7 @@ func TestDestroy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var sent []string
-			errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			errand := clitest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				number := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/tasks/acme/shop/"), "/actions/destroy")
 				order := number
 				if r.PostFormValue("force") != "" {

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-bot/errand/internal/cli/clitest"
 )
 
-// TestAnswersOfAnotherProgram: no command takes what another program answers with the status 200 for errand's answer, and none prints that
-// anything was done.
+// TestAnswersOfAnotherProgram: no command takes what another program answers for errand's answer, whether the status is 200 or that of a refusal, and
+// none prints that anything was done, or that errand refused it.
 func TestAnswersOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
@@ -25,9 +25,10 @@ func TestAnswersOfAnotherProgram(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			var body string
-			var answered int
+			var status, answered int
 			errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				answered++
+				w.WriteHeader(status)
 				_, _ = fmt.Fprint(w, body)
 			}))
 			t.Cleanup(errand.Close)
@@ -37,16 +38,22 @@ func TestAnswersOfAnotherProgram(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			bodies := []string{"", " \n", "null", "<!DOCTYPE html><title>200</title>"}
-			if !strings.Contains("stop cancel pause resume adopt drain", strings.Fields(args)[0]) && !strings.Contains(args, "--text") { // whose answer is any text
-				bodies = append(bodies, "{}", "[]", `"purged"`, "7", "done", `{"task": null, "tasks": null, "version": null, "at": null, "open": null, "actions": null, "result": null, "issue": null}`,
-					`{"ok": true}`, `{"version": 1, "at": "now"}`)
+			bodies := []string{
+				"", " \n", "null", "<!DOCTYPE html><title>200</title>", "ok", "{}", "[]", `"purged"`, "7", "done",
+				`{"task": null, "tasks": null, "version": null, "at": null, "open": null, "actions": null, "result": null, "issue": null}`, `{"ok": true}`, `{"version": 1, "at": "now"}`,
 			}
-			for _, body = range bodies {
-				answered = 0
-				code, out, errs := call(t, clitest.Secrets(t), append(strings.Fields(args), "-c", file)...)
-				if code != cli.ExitFailed || answered != 1 || strings.Contains(out, "shop") || strings.Contains(errs, "shop#4: acme") || !strings.Contains(errs, "may be another program") {
-					t.Errorf("%q: exit code %d, %d requests\n%s\n%s", body, code, answered, out, errs)
+			orders := strings.Contains("run adopt purge destroy stop cancel pause resume drain", strings.Fields(args)[0])
+			for _, status = range []int{http.StatusOK, http.StatusConflict, http.StatusBadGateway} {
+				if status != http.StatusOK && !orders {
+					break
+				}
+				for _, body = range bodies {
+					answered = 0
+					code, out, errs := call(t, clitest.Secrets(t), append(strings.Fields(args), "-c", file)...)
+					if code != cli.ExitFailed || answered != 1 || strings.Contains(out, "shop") || strings.Contains(errs, "shop#4: acme") || !strings.Contains(errs, "may be another program") ||
+						strings.Contains(errs, "refused: ") {
+						t.Errorf("%d %q: exit code %d, %d requests\n%s\n%s", status, body, code, answered, out, errs)
+					}
 				}
 			}
 		})

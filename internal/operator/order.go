@@ -66,8 +66,8 @@ func accepted(a selfclient.Answer, err error) (selfclient.Answer, error) {
 		return a, a.CheckText()
 	case a.Status == http.StatusConflict, a.Status == http.StatusBadGateway, a.Status == http.StatusBadRequest,
 		a.Status == http.StatusNotFound && strings.HasPrefix(a.Text(), selfclient.NoTask):
-		if strings.HasPrefix(a.Text(), "<") { // a page, of something else than errand
-			return a, a.Unexpected()
+		if err := a.CheckText(); err != nil {
+			return a, err
 		}
 		return a, refusal(a.Text())
 	}

@@ -42,7 +42,7 @@ func TestAccepted(t *testing.T) {
 	t.Parallel()
 	for text, refused := range map[string]bool{"acme/shop#1 is closed": true, "<html>" + strings.Repeat("x", 1000): false} {
 		for _, status := range []int{http.StatusBadRequest, http.StatusConflict, http.StatusBadGateway} {
-			_, err := accepted(selfclient.Answer{Address: "127.0.0.1:8080", Status: status, Body: []byte(text)}, nil)
+			_, err := accepted(selfclient.Answer{Address: "127.0.0.1:8080", Status: status, Named: true, Body: []byte(text)}, nil)
 			var reason refusal
 			if errors.As(err, &reason) != refused || err == nil || !refused && (!strings.Contains(err.Error(), "127.0.0.1:8080") || len(err.Error()) > 500) {
 				t.Errorf("%d %.20q: got %v", status, text, err)

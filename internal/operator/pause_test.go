@@ -29,7 +29,7 @@ type pausedErrand struct {
 func newPausedErrand(t *testing.T, work ...string) *pausedErrand {
 	t.Helper()
 	e := &pausedErrand{work: work}
-	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	e.Server = clitest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		switch {

@@ -3,7 +3,6 @@ package operator
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +42,7 @@ func TestPurge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var sent []string
-			errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			errand := clitest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				number := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/tasks/acme/shop/"), "/actions/purge")
 				sent = append(sent, number)
 				if r.Method != http.MethodPost || len(r.PostFormValue("id")) < 16 || r.Header.Get("Authorization") != "Bearer admin-token-for-tests" {

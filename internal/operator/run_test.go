@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -74,7 +73,7 @@ func (p *typist) Read(b []byte) (int, error) {
 // runAt runs `errand run` in a terminal with typed as the input, or without a terminal if typed is empty.
 func runAt(t *testing.T, i *issues, typed string, args ...string) (code int, out, errs string) {
 	t.Helper()
-	srv := httptest.NewServer(i)
+	srv := clitest.Serve(i)
 	t.Cleanup(srv.Close)
 	var o, e bytes.Buffer
 	env := clitest.Secrets(t)
@@ -192,7 +191,7 @@ func TestRunJSON(t *testing.T) {
 func TestRunIgnoresWhatIsTypedAhead(t *testing.T) {
 	t.Parallel()
 	i := &issues{}
-	srv := httptest.NewServer(i)
+	srv := clitest.Serve(i)
 	t.Cleanup(srv.Close)
 	var o, e bytes.Buffer
 	env := clitest.Secrets(t)

@@ -31,6 +31,7 @@ type Answer struct {
 	Address string
 	Status  int
 	Body    []byte
+	Named   bool // the header has errand's name
 	token   bool // a token was sent
 }
 
@@ -69,11 +70,13 @@ func (a Answer) foreign(how string) error {
 		a.Address, a.Status, http.StatusText(a.Status), how)
 }
 
-// CheckText returns an error unless the answer is a text that errand may have written.
+// CheckText returns an error unless the answer is a text that errand has written.
 func (a Answer) CheckText() error {
 	switch {
 	case a.isPage():
 		return a.foreign("with a page")
+	case !a.Named:
+		return a.foreign("without errand's name in its header")
 	case a.Text() == "" || a.Text() == "null":
 		return a.foreign("without a text")
 	}
@@ -172,7 +175,7 @@ func Begin(ctx context.Context, cfg config.Config, method, path string, form url
 	if err != nil {
 		return nil, a, Unanswered(method, a.Address, err)
 	}
-	a.Status = resp.StatusCode
+	a.Status, a.Named = resp.StatusCode, resp.Header.Get("Server") == ServerName
 	return resp, a, nil
 }
 

@@ -33,7 +33,7 @@ func New(cfg config.Config, listen string) (client *http.Client, base string) {
 	}, base
 }
 
-// ServerName is the header Server of errand's answer to a health check, by which it is told from other programs.
+// ServerName is the header Server of errand's answers, by which it is told from other programs.
 const ServerName = "errand"
 
 const healthTimeout = 3 * time.Second

@@ -168,15 +168,22 @@ func (s *Server) pages(ctx context.Context) (*admin.Pages, error) {
 func (s *Server) serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	return httpserver.Server{
 		Listener: ln,
-		Handler:  h,
+		Handler:  named(h),
 		Proxies:  s.cfg.Proxies(),
 		Shutdown: s.cfg.Timing.Shutdown,
 	}.Serve(ctx)
 }
 
+// named puts errand's name into the header of every answer, by which errand's commands tell it from other programs.
+func named(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", selfclient.ServerName)
+		h.ServeHTTP(w, r)
+	})
+}
+
 // health answers that the process serves.
 func health(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Server", selfclient.ServerName)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte("ok\n"))
 }

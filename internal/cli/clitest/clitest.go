@@ -40,10 +40,18 @@ func Config(t *testing.T, listen, more string) string {
 	return path
 }
 
+// Serve serves a handler as errand does: each answer has errand's name in its header.
+func Serve(h http.Handler) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Server", "errand")
+		h.ServeHTTP(w, r)
+	}))
+}
+
 // GoldenServer is a running errand that answers with the golden files of internal/admin, so the commands are tested with what errand serves.
 func GoldenServer(t *testing.T) string {
 	t.Helper()
-	errand := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	errand := Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		file := map[string]string{"/status.json": "status.json", "/tasks/acme/shop/1/task.json": "task.json"}[r.URL.Path]
 		switch {
 		case r.Header.Get("Authorization") != "Bearer admin-token-for-tests":
