@@ -140,7 +140,8 @@ func (r *run) skipModel() (string, error) {
 	return "There is no key of a model provider, without which errand does not start.", nil
 }
 
-// skipVMs stores a token that is known without trying it. Without one, agents work on this host.
+// skipVMs stores a token that is known without trying it. Without one, agents work on this host, unless somebody chose VMs: then no configuration
+// is written.
 func (r *run) skipVMs() (string, error) {
 	q := questionOf("hetzner_token")
 	if !q.applies(r) {
@@ -153,9 +154,8 @@ func (r *run) skipVMs() (string, error) {
 	if known {
 		return "Hetzner's token was not tried; `errand doctor` tries it.", nil
 	}
-	delete(r.given, "vms")
-	r.progress.Answers["vms"] = config.ProviderLocal
-	return "There is no token of Hetzner Cloud, so agents work in sandboxes on this host.", r.saveProgress()
+	r.progress.Answers["vms"] = r.answer("vms") // so that the next setup, and errand doctor, name what is missing
+	return "There is no token of Hetzner Cloud, without which no configuration can be written: give hetzner_token, or answer local to vms.", nil
 }
 
 // storeUntried stores a secret if it was given, entered or stored before.
