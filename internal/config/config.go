@@ -225,8 +225,9 @@ type Limits struct {
 	Remind time.Duration `yaml:"remind"`
 	// Expire is when a plan that waits for approval expires and its task is canceled.
 	Expire time.Duration `yaml:"expire"`
-	// Checks is how often failing checks are returned to the agent, before the pull request reports them; and failing checks on GitHub after
-	// that, at most 3 times in a row. 0 leaves both to people.
+	// Checks is the maximum number of times that an agent is asked to repair failing checks before the pull request is opened or updated, which then
+	// reports those that still fail. It also limits how many times in a row an agent repairs failing checks on GitHub, where the maximum is 3.
+	// 0 leaves failing checks to people.
 	Checks int `yaml:"checks"`
 }
 

@@ -122,7 +122,8 @@ type RepoLimits struct {
 	Tokens int64 `yaml:"tokens"`
 	// TokensPerRun is the maximum number of tokens of one run.
 	TokensPerRun int64 `yaml:"tokens_per_run"`
-	// Checks is how often failing checks are returned to the agent; on GitHub at most 3 times in a row, and never if it is 0.
+	// Checks is the maximum number of times that an agent is asked to repair failing checks, on GitHub at most 3 times in a row. 0 leaves failing
+	// checks to people.
 	Checks *int `yaml:"checks"`
 }
 

@@ -24,9 +24,9 @@ func TestRerunPermission(t *testing.T) {
 		want doctor.Status
 		text string
 	}{
-		"granted":             {more, []forge.Installation{in("acme", more, false), in("globex", granted(), true)}, doctor.OK, "errand can run failed jobs"},
-		"not requested":       {granted(), []forge.Installation{in("acme", granted(), false)}, doctor.Note, "The App does not request the permission actions: write"},
-		"not accepted by two": {more, []forge.Installation{in("acme", granted(), false), in("globex", more, false), in("initech", nil, false)}, doctor.Note, "again there: acme, initech."},
+		"granted":             {more, []forge.Installation{in("acme", more, false), in("globex", granted(), true)}, doctor.OK, "errand can re-run failed GitHub Actions jobs."},
+		"not requested":       {granted(), []forge.Installation{in("acme", granted(), false)}, doctor.Note, "The App does not request the optional permission actions: write, so"},
+		"not accepted by two": {more, []forge.Installation{in("acme", granted(), false), in("globex", more, false), in("initech", nil, false)}, doctor.Note, "cannot re-run their failed GitHub Actions jobs: acme, initech."},
 		"no longer requested": {granted(), []forge.Installation{in("acme", more, false)}, doctor.Note, "The App does not request"},
 	}
 	for name, tt := range tests {
