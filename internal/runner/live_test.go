@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner"
+	"github.com/errand-bot/errand/internal/runner/maven"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
@@ -25,6 +27,31 @@ func asOther(t *testing.T, isolation proc.Isolation, script string) runner.Spec 
 	spec := shell("a", script)
 	spec.Become, spec.Home, spec.Isolation = become(), t.TempDir(), isolation
 	return spec
+}
+
+// TestMavenGetsTheProxy: a run with errand's proxy finds settings for Maven in the home, unless a file is there, and a run without it finds none.
+func TestMavenGetsTheProxy(t *testing.T) {
+	t.Parallel()
+	for _, mine := range []bool{false, true} {
+		spec := asOther(t, "", "cat .m2/settings.xml")
+		spec.Dir = spec.Home
+		path := filepath.Join(spec.Home, maven.Path)
+		if _, exit := follow(t, start(t, spec), "a", 0); exit.Code == 0 {
+			t.Error("a run without a proxy has settings of Maven")
+		}
+		want := "      <port>9413</port>"
+		if mine {
+			want = "mine"
+			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("mine\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spec.Env = map[string]string{"HTTPS_PROXY": "http://run:x@127.0.0.1:9413", maven.PasswordVariable: "x"}
+		lines, _ := follow(t, start(t, spec), "a", 0)
+		if got := texts(lines); !slices.Contains(got, "stdout: "+want) || mine && len(got) > 1 {
+			t.Errorf("settings that existed: %v; got %q", mine, got)
+		}
+	}
 }
 
 // TestRecordsBelongToTheRunnerUser: for a run with its own user, log, exit and spec belong to the runner, and files and input to

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/durable"
+	"github.com/errand-bot/errand/internal/runner/maven"
 )
 
 // startTimeout bounds the time until a supervisor reports that it has started.
@@ -90,6 +91,9 @@ func launch(root Root, spec Spec, lock *os.File) (Started, error) {
 		return Started{}, fmt.Errorf("find own file: %w", err)
 	}
 	u := userOf(root, spec)
+	if settings := maven.Settings(spec.Env); settings != nil {
+		spec.Files = append(spec.Files, File{Path: "~/" + maven.Path, Content: settings, Keep: true})
+	}
 	if spec, err = resolve(u.root(), spec, self); err != nil {
 		return Started{}, err
 	}
@@ -141,6 +145,9 @@ func resolve(root Root, spec Spec, self string) (Spec, error) {
 
 func writeFiles(files []File) error {
 	for _, f := range files {
+		if _, err := os.Lstat(f.Path); err == nil && f.Keep {
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 			return fmt.Errorf("write file: %w", err)
 		}

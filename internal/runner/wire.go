@@ -66,6 +66,8 @@ type File struct {
 	Path    string `json:"path"`
 	Mode    uint32 `json:"mode,omitempty"`
 	Content []byte `json:"content"`
+	// Keep leaves an existing file as it is.
+	Keep bool `json:"keep,omitempty"`
 }
 
 // SetupCommand is one line of a repository's set-up, for sh. No process that it starts outlives it.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/runner/maven"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
 
@@ -101,6 +102,11 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 	}
 	if err := place.lend(spec.Files); err != nil {
 		return false, fmt.Errorf("put the files for tests into the worktree: %w", err)
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		if err := maven.Write(home, spec.Env); err != nil {
+			_, _ = fmt.Fprintf(log, "errand: %v; downloads of Maven fail\n", err)
+		}
 	}
 	isolation := spec.Isolation
 	if isolation == "" {

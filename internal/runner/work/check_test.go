@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
+	"github.com/errand-bot/errand/internal/runner/maven"
 	"github.com/errand-bot/errand/internal/runner/proc"
 	"github.com/errand-bot/errand/internal/runner/work"
 )
@@ -59,11 +60,13 @@ func TestCheck(t *testing.T) {
 		git config core.hooksPath /nowhere; git config alias.st '!echo pwned'`)
 	head, tree := git(t, dir, "rev-parse", "HEAD"), git(t, dir, "rev-parse", "HEAD^{tree}")
 	mark := "1000." + strconv.FormatInt(time.Now().UnixNano(), 10)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
 	for _, isolation := range []proc.Isolation{"", proc.Subreaper} {
 		root := t.TempDir()
 		results, done, log, err := checked(t, root, work.CheckSpec{
 			Dir: dir, Head: head, Base: o.head, Isolation: isolation,
-			Env: map[string]string{"GREETING": "hello", "HOME": "/never"},
+			Env: map[string]string{"GREETING": "hello", "HOME": "/never", "HTTPS_PROXY": "http://run:x@127.0.0.1:9413", maven.PasswordVariable: "x"},
 			Commands: []work.CheckCommand{
 				{Name: "content", Command: "cat new; ls; git config --get-all alias.st"},
 				{Name: "home", Command: `echo $GREETING; ls -A "$HOME" "$TMPDIR"; test "$HOME" != /never`},
@@ -100,6 +103,9 @@ func TestCheck(t *testing.T) {
 		}
 		if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
 			t.Errorf("%s: left %v, %v", isolation, left, err)
+		}
+		if _, err := os.Stat(filepath.Join(home, maven.Path)); err != nil { // Java does not read HOME
+			t.Errorf("%s: Maven gets no proxy: %v", isolation, err)
 		}
 		if commands := sleeping(t, mark); len(commands) > 0 {
 			t.Errorf("%s: still running: %q", isolation, commands)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"path"
 	"strings"
 
+	"github.com/errand-bot/errand/internal/runner/maven"
 	"github.com/errand-bot/errand/internal/runner/roots"
 	"github.com/errand-bot/errand/state"
 )
@@ -121,7 +123,7 @@ func (ws *Workspace) withProxy(env map[string]string) map[string]string {
 
 // proxied lets the processes of a run on a VM reach the hosts that the operator allows, through the proxy at the VM's
 // end of the tether. A plain sandbox needs no proxy. The operator's own settings are kept. Some programs read the
-// names in capitals, others in lower case.
+// names in capitals, others in lower case. Java reads neither: Gradle gets options, and the runner writes a file for Maven.
 func proxied(env map[string]string, kind, base, token string) map[string]string {
 	if kind == state.SandboxPlain {
 		return env
@@ -138,5 +140,18 @@ func proxied(env map[string]string, kind, base, token string) map[string]string 
 			}
 		}
 	}
+	if at, err := url.Parse(base); err == nil && out["HTTPS_PROXY"] == proxy && out["https_proxy"] == proxy {
+		out[maven.PasswordVariable] = token
+		out["GRADLE_OPTS"] = strings.TrimSpace(javaProxy(at, token) + " " + out["GRADLE_OPTS"])
+	}
 	return out
+}
+
+// javaProxy returns the options that name a proxy to a Java program. The last one allows the password in requests for HTTPS.
+func javaProxy(at *url.URL, token string) string {
+	var options []string
+	for _, scheme := range []string{"http", "https"} {
+		options = append(options, fmt.Sprintf("-D%[1]s.proxyHost=%[2]s -D%[1]s.proxyPort=%[3]s -D%[1]s.proxyUser=run -D%[1]s.proxyPassword=%[4]s", scheme, at.Hostname(), at.Port(), token))
+	}
+	return strings.Join(append(options, "-Djdk.http.auth.tunneling.disabledSchemes="), " ")
 }
