@@ -130,6 +130,7 @@ func Run(ctx context.Context, env Env, opts Options) (err error) {
 		}
 		r.given = given
 	}
+	defer func() { err = r.withRemedy(err) }()
 	if err := r.prepareFolder(); err != nil {
 		return err
 	}
@@ -236,6 +237,7 @@ func (r *run) sequence(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+		err = r.withRemedy(err)
 		if how := r.front.failed(ctx, err, []decision{again}); how != again {
 			return r.ended(ctx, err)
 		}
@@ -277,6 +279,7 @@ func (r *run) play(ctx context.Context, n int, s step) (decision, error) {
 // afterFailure returns how the operator wants to continue after a step that failed, or that the operator left.
 func (r *run) afterFailure(ctx, own context.Context, s step, err error) (decision, error) {
 	var how decision
+	err = r.withRemedy(err)
 	left := errors.As(context.Cause(own), &how) && !errors.As(err, new(credentialsError))
 	if ctx.Err() != nil || !left {
 		if ctx.Err() == nil {
