@@ -83,12 +83,14 @@ func (t *Task) IsMergeReady() bool {
 
 // CIRepair is what errand did about failing checks of its pull request.
 type CIRepair struct {
-	// Runs are the agent runs in a row that were to repair them; a person's push, review or command begins a new row.
+	// Runs are the agent runs in a row that were to repair them; a person's push, review or command begins a new series.
 	Runs int `json:"runs,omitempty"`
 	// Tried is the head for which the last of them began. It is not repaired again: the run may have found nothing to change.
 	Tried string `json:"tried,omitempty"`
-	// HandedOver is set when people were asked to take over. Nothing more is done in this row.
+	// HandedOver is set when people were asked to take over. Nothing more is done until one of them acts, or all checks succeed.
 	HandedOver bool `json:"handed_over,omitempty"`
+	// Series is how often errand began again after people were asked to take over. At most one comment asks them per head and series.
+	Series int `json:"series,omitempty"`
 	// Waits counts how often errand waited for checks to run again.
 	Waits int `json:"waits,omitempty"`
 	// Reran are the checks of the present head that errand had run again, each at most once.

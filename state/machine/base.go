@@ -61,7 +61,7 @@ func followBase(c *change) {
 func storePush(c *change) {
 	if c.t.PR != nil && isPersonsPush(c) {
 		c.t.PR.Updates = 0
-		repairAnew(c)
+		resetRepairs(c)
 	}
 	if head := of[event.Pushed](c).Head; c.t.Work == nil && head != "" {
 		c.t.Branch.Head, c.t.Branch.Tree = head, ""

@@ -70,8 +70,9 @@ func storeChecks(c *change) {
 	}
 	if !read.Stale {
 		storeFlaky(c, read.Flaky)
-		if read.Checks == "success" && pr.Repair != nil { // what fails later is new
-			pr.Repair.HandedOver, pr.Repair.Waits = false, 0
+		if r := pr.Repair; read.Checks == "success" && r != nil { // what fails later is new
+			r.Waits = 0
+			endHandover(r)
 		}
 		pr.Checks, pr.ChecksReason, pr.ChecksOptional, pr.DCO = read.Checks, read.Reason, read.Optional, read.DCO
 	}
@@ -192,19 +193,30 @@ func handOver(c *change, notes []state.CheckNote, reason string) {
 	if !isPRState(state.PROpen)(c) {
 		return
 	}
-	repairs(c).HandedOver = true
+	r := repairs(c)
+	r.HandedOver = true
 	c.note = "people are asked to look at failing checks"
-	c.enqueuePost(fmt.Sprintf("checks-%d", c.t.Version+1), state.Post{Kind: state.PostChecks, OnPR: true, Checks: notes, Text: reason, By: c.personToNotify()})
+	key := fmt.Sprintf("checks-%s-%d", state.ShortHash(c.t.Branch.Head), r.Series) // the same after a restoration from a backup
+	c.enqueuePost(key, state.Post{Kind: state.PostChecks, OnPR: true, Checks: notes, Text: reason, By: c.personToNotify()})
 }
 
-// repairAnew begins a new row of repairs, because a person pushed, reviewed, or gave a command.
-func repairAnew(c *change) {
+// resetRepairs begins a new series of repairs, because a person pushed, reviewed, or gave a command.
+func resetRepairs(c *change) {
 	if c.t.PR != nil && c.t.PR.Repair != nil {
 		r := c.t.PR.Repair
 		if r.HandedOver && c.t.PR.Checks == checksFailed { // no webhook comes
 			readChecks(c)
 		}
-		r.Runs, r.Tried, r.HandedOver, r.Waits = 0, "", false, 0
+		r.Runs, r.Tried, r.Waits = 0, "", 0
+		endHandover(r)
+	}
+}
+
+// endHandover lets errand handle failing checks again after people were asked to take over. The next comment that asks them is another one.
+func endHandover(r *state.CIRepair) {
+	if r.HandedOver {
+		r.HandedOver = false
+		r.Series++
 	}
 }
 

@@ -241,6 +241,40 @@ func TestLaterFailureIsHandedOver(t *testing.T) {
 	}
 }
 
+// People are asked to take over at most once per head until one of them acts: the comment's key has no number that a restoration from an older
+// backup changes.
+func TestHandoverIsPostedOnce(t *testing.T) {
+	t.Parallel()
+	key := func(older bool) string {
+		l := newLife(t)
+		l.toPR()
+		none := func(e *event.ChecksExamined) { e.Failures = nil }
+		l.checksFail()
+		if older {
+			l.task.Version -= 7
+		}
+		l.examined(none)
+		first := l.handoverKey()
+		l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: command(state.VerbUpdate)})
+		l.checksFail()
+		if l.examined(none); l.handoverKey() == first || l.handoverKey() == "" {
+			t.Errorf("after a command the key is %q, before it was %q", l.handoverKey(), first)
+		}
+		return first
+	}
+	if now, older := key(false), key(true); now != older || now == "" {
+		t.Errorf("got the keys %q and, from an older backup, %q", now, older)
+	}
+}
+
+func (l *life) handoverKey() string {
+	i := slices.IndexFunc(l.jobs, func(j state.Job) bool { return j.Post != nil && j.Post.Kind == state.PostChecks })
+	if i < 0 {
+		return ""
+	}
+	return l.jobs[i].Key
+}
+
 // Checks that failed while the task waited for something else are read when it rests again.
 func TestChecksAreReadAfterOtherWork(t *testing.T) {
 	t.Parallel()

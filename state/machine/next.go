@@ -106,7 +106,7 @@ func applyRow(c *change, verb state.Verb) {
 			if c.t.PR != nil {
 				c.t.PR.Updates = 0
 				if isAct(c) {
-					repairAnew(c)
+					resetRepairs(c)
 				}
 			}
 		}

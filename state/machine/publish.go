@@ -224,7 +224,7 @@ func keepFeedback(c *change) {
 func beginRound(c *change) {
 	keepFeedback(c)
 	if hasPersonsFeedback(c) {
-		repairAnew(c)
+		resetRepairs(c)
 	}
 	startRound(c, fmt.Sprintf("review round %d", nextRound(c)))
 }

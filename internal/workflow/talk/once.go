@@ -46,8 +46,7 @@ func ofThisJob(j *state.Job, found []forge.Comment, body string) []forge.Comment
 		return found
 	}
 	switch j.Post.Kind {
-	case state.PostQuestion, state.PostFailed, state.PostRefused, state.PostNoChanges, state.PostReport, state.PostRound, state.PostPRClosed,
-		state.PostChecks:
+	case state.PostQuestion, state.PostFailed, state.PostRefused, state.PostNoChanges, state.PostReport, state.PostRound, state.PostPRClosed:
 	default:
 		return found
 	}

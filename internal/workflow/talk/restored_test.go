@@ -19,6 +19,13 @@ func TestPostAfterARestoration(t *testing.T) {
 		return state.Post{Kind: state.PostQuestion, Reason: state.AskAgent, Text: text}
 	}
 	ended := state.Post{Kind: state.PostEnded}
+	checksFail := func(names ...string) state.Post {
+		p := state.Post{Kind: state.PostChecks}
+		for _, name := range names {
+			p.Checks = append(p.Checks, state.CheckNote{Name: name, Fault: state.CheckFails})
+		}
+		return p
+	}
 	for name, test := range map[string]struct {
 		lost, post state.Post
 		phase      state.Phase // of the task in the lost store; now it is done
@@ -32,6 +39,7 @@ func TestPostAfterARestoration(t *testing.T) {
 		"in a store of its own":    {lost: ask("Which color?"), post: ask("Which size?"), posted: 1, says: "Which color?"},
 		"a failure":                {lost: state.Post{Kind: state.PostFailed, Text: "One."}, post: state.Post{Kind: state.PostFailed, Text: "Two."}, restored: later, posted: 2, says: "Two."},
 		"an answer to one comment": {lost: state.Post{Kind: state.PostReply, Reason: state.ReplyModelSet}, post: state.Post{Kind: state.PostReply, Reason: state.ReplyModelUnknown}, restored: later, posted: 1},
+		"failing checks":           {lost: checksFail("build"), post: checksFail("build", "lint"), restored: later, posted: 1, says: "build"},
 		"another end":              {lost: ended, post: ended, phase: state.PhaseCancelled, restored: later, posted: 1, says: "is done", lies: "anceled"},
 		"the same end":             {lost: ended, post: ended, phase: state.PhaseDone, restored: later, posted: 1, says: "is done"},
 	} {
