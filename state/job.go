@@ -158,6 +158,8 @@ const (
 	PostBase       PostKind = "base"   // the newest commits of the base and the pull request: Reason, Text, Items
 	// PostProvenance is the signed statement about the published changes, on the pull request. It is edited when there are further ones.
 	PostProvenance PostKind = "provenance"
+	// PostRoundExpired says, on the pull request, that nobody approved the changes Hash of a round that errand began by itself: Reason.
+	PostRoundExpired PostKind = "round_expired"
 )
 
 // Post is a comment to be posted. It is rendered when it is sent, from the task's state at that time.

@@ -65,6 +65,12 @@ const (
 	ReplyRetryClosed     = "retry_closed"         // a task does not continue or begin again while its issue is closed
 )
 
+// Why errand began a round by itself (Post.Reason of PostRoundExpired).
+const (
+	RoundChecks   = "checks"   // checks of the pull request failed
+	RoundConflict = "conflict" // the branch conflicted with its base
+)
+
 // The results of an update of the branch (Post.Reason of PostBase). Post.Items has the name of the base, and the new head or a file.
 const (
 	BaseUpdated           = "updated"            // GitHub merged the base: the new head

@@ -125,6 +125,23 @@ func (p post) again() string {
 	return "After a push, a review, or a comment that mentions " + markdown.Code("@"+p.v.Slug) + ", errand tries again."
 }
 
+// roundExpired says that nobody approved the changes of a round that errand began by itself.
+func (p post) roundExpired() string {
+	changes := "the changes"
+	if plan := p.revision(); plan != nil {
+		changes = "the " + markdown.Link(fmt.Sprintf("changes, revision %d", plan.Revision), plan.CommentURL)
+	}
+	why, again := "repair failing checks of this pull request", p.again()
+	if p.Reason == state.RoundConflict {
+		why = "resolve a conflict with " + markdown.Code(cmp.Or(p.t.Branch.Base, p.t.Repo.DefaultBranch))
+		again = "Resolve the conflict, or write " + p.v.say("update") + " to have errand do it; it does not try again by itself."
+	}
+	return markdown.Paragraphs(
+		addressed(p.By, fmt.Sprintf("nobody approved %s in time, so they are not published. They were to %s. The pull request stays open as it is.", changes, why)),
+		again,
+	)
+}
+
 // flakyText names checks that failed, and succeeded on the same commit.
 func flakyText(p *state.PR) string {
 	if p.Repair == nil || len(p.Repair.Flaky) == 0 {

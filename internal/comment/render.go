@@ -100,6 +100,8 @@ func (p post) text() string {
 		return p.base()
 	case state.PostProvenance:
 		return p.provenance()
+	case state.PostRoundExpired:
+		return p.roundExpired()
 	}
 	return p.embed()
 }

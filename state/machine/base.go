@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -101,7 +102,9 @@ func nextRound(c *change) int {
 func startRound(c *change, reason string) {
 	c.t.Round = nextRound(c)
 	c.t.PR.InRound = false
-	c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
+	if slices.ContainsFunc(c.pendingFeedback(), isRequest) { // after any other round the approval stands
+		c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
+	}
 	c.enterPhase(state.PhaseAddressingReview, reason)
 	c.launchRun(state.RunReview)
 }
@@ -113,7 +116,7 @@ func resolveBaseConflict(c *change) {
 	c.t.PR.Updates++
 	c.t.Branch.BaseMoved = true // compared again after the round
 	c.feedback(state.Feedback{ID: "base:" + read.Newest, Kind: state.FeedbackConflict, At: c.e.Now, OnPR: true, Base: read.Newest,
-		Body: fmt.Sprintf("The branch conflicts with its base `%s`. Fetch `%s` from origin, merge its commit %s, and resolve the conflicts so that "+
+		Head: c.t.Branch.Head, Body: fmt.Sprintf("The branch conflicts with its base `%s`. Fetch `%s` from origin, merge its commit %s, and resolve the conflicts so that "+
 			"the changes of both sides keep working. Commit the merge; do not rebase, and do not change anything else.", read.Base, read.Base, read.Newest)})
 	startRound(c, fmt.Sprintf("conflict with %s", read.Base))
 	answerUpdate(c, state.BaseConflict)

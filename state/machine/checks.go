@@ -93,6 +93,7 @@ func distrustChecks(c *change) {
 // followHead forgets the results of the checks of another head. If no webhook comes, the checks of a head that is new here, or of a pull
 // request that is, are read after a while: their webhooks may have come before they were known, or perhaps none will come.
 func followHead(c *change) {
+	dropOutdated(c)
 	old := c.before
 	if old == nil || c.t.PR == nil || c.t.Ended() {
 		return
@@ -115,6 +116,32 @@ func followHead(c *change) {
 		readChecks(c)
 	}
 }
+
+// dropOutdated drops failing checks and conflicts of another head than the present one, unless a run has them already. A round that has
+// nothing else to do, and whose run has not begun, is over.
+func dropOutdated(c *change) {
+	count := len(c.t.Feedback)
+	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
+		return f.TakenBy == "" && f.Head != "" && f.Head != c.t.Branch.Head
+	})
+	if len(c.t.Feedback) == count || c.t.Phase != state.PhaseAddressingReview || c.t.Work != nil || c.t.PR.InRound {
+		return
+	}
+	left := slices.ContainsFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind != state.FeedbackCondition })
+	if r := c.t.Run; !left && r != nil && r.State == state.RunLaunching {
+		reason := fmt.Sprintf("a push came before round %d began", c.t.Round)
+		c.dropRun(reason)
+		c.dropWork = true
+		c.enterPhase(state.PhasePROpen, reason)
+		c.enqueueGather(c.e.Now.Add(c.p.Gather)) // a job for it may be among the dropped ones
+	}
+}
+
+// isRequest reports whether somebody wants other changes. errand finds failing checks and conflicts by itself.
+func isRequest(f state.Feedback) bool { return f.Kind != state.FeedbackCI && f.Kind != state.FeedbackConflict }
+
+// isOwnFinding reports whether errand began a round for the feedback by itself.
+func isOwnFinding(f state.Feedback) bool { return f.Kind == state.FeedbackCI || f.Base != "" }
 
 // areChecksUnread reports whether a head has been known for a while, but nothing about its checks.
 func areChecksUnread(c *change) bool {

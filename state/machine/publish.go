@@ -150,7 +150,7 @@ func rebaseLater(c *change, head string) {
 func askToResolve(c *change) {
 	failed := of[event.Conflict](c)
 	c.t.Branch.Head = failed.Head
-	c.feedback(state.Feedback{ID: "conflict:" + failed.Head, Kind: state.FeedbackConflict, At: c.e.Now, Items: failed.Paths,
+	c.feedback(state.Feedback{ID: "conflict:" + failed.Head, Kind: state.FeedbackConflict, At: c.e.Now, Items: failed.Paths, Head: failed.Head,
 		Body: "Somebody pushed to the branch, and your changes conflict with the new commits. Rebase onto " + failed.Head + " and resolve the conflicts in these paths; keep that person's changes."})
 	if c.t.Work != nil && c.t.Work.Rebases >= maxRebases {
 		c.t.Work.Rebases, c.t.Step = 0, state.StepRun

@@ -86,6 +86,35 @@ func showAgain(c *change) {
 	c.enqueueStep(state.JobShow)
 }
 
+// isOwnRound reports whether the shown changes are those of a round that errand began by itself.
+func isOwnRound(c *change) bool {
+	return isPRState(state.PROpen)(c) && c.t.Phase == state.PhaseAwaitingPublishApproval && slices.ContainsFunc(c.t.Feedback, isOwnFinding)
+}
+
+// endExpiredRound ends a round whose changes nobody approved. Nobody asked for it, so the pull request stays as it is, and errand does not try
+// again before a person acts.
+func endExpiredRound(c *change) {
+	reason := fmt.Sprintf("nobody approved the changes of round %d in time", c.t.Round)
+	post := state.Post{Kind: state.PostRoundExpired, OnPR: true, Hash: c.newestHash(), Reason: state.RoundConflict, By: c.personToNotify()}
+	for _, f := range slices.Clone(c.t.Feedback) {
+		switch {
+		case f.Kind == state.FeedbackCI:
+			post.Reason, repairs(c).HandedOver = state.RoundChecks, true
+		case f.Base != "":
+			c.t.PR.Updates, c.t.Branch.BaseMoved = state.MaxUpdates+1, false
+		}
+		if f.TakenBy != "" {
+			c.removeAnsweredFeedback(f.TakenBy)
+		}
+	}
+	saveUnpublished(c, reason)
+	supersede(c, state.PlanPublish)
+	c.t.Work, c.dropWork = nil, true
+	c.enterPhase(state.PhasePROpen, reason)
+	c.enqueuePost("expired-"+state.ShortHash(post.Hash), post)
+	c.enqueueGather(c.e.Now.Add(c.p.Gather))
+}
+
 // isRevisingChanges reports whether the agent is changing shown changes before their publication.
 func isRevisingChanges(c *change) bool {
 	p := c.t.NewestPlan()

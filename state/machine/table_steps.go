@@ -164,6 +164,12 @@ var stepRows = []Row{
 		Doc: "a reminder is posted",
 	},
 	{
+		From: []state.Phase{state.PhaseAwaitingPublishApproval}, On: event.KindDue,
+		If: "expire, of changes in a round that errand began by itself", when: all(isDue(state.DueExpire), isNewestPlan, isOwnRound),
+		To: []state.Phase{state.PhasePROpen}, do: endExpiredRound,
+		Doc: "they are not published, which a comment says; the pull request stays open",
+	},
+	{
 		From: approving, On: event.KindDue,
 		If: "expire", when: all(isDue(state.DueExpire), isNewestPlan),
 		To:  []state.Phase{state.PhaseCancelled},

@@ -186,7 +186,7 @@ func (x *examination) explain(ctx context.Context) error {
 			return fmt.Errorf("read why the check %q failed: %w", c.Name, err)
 		}
 		x.out.Failures = append(x.out.Failures, state.Feedback{
-			ID: fmt.Sprintf("ci:%s:%d", state.ShortHash(x.out.Head), i+1), Kind: state.FeedbackCI, At: x.Now(), Body: x.causeText(c, cause), URL: c.URL, OnPR: true,
+			ID: fmt.Sprintf("ci:%s:%d", state.ShortHash(x.out.Head), i+1), Kind: state.FeedbackCI, At: x.Now(), Body: x.causeText(c, cause), Head: x.out.Head, URL: c.URL, OnPR: true,
 		})
 	}
 	return nil
