@@ -207,7 +207,7 @@ type Feedback struct {
 	Thread int64        `json:"thread,omitempty"` // top-level review comment to reply to
 	Items  []string     `json:"items,omitempty"`  // paths of a conflict
 	Base   string       `json:"base,omitempty"`   // of a conflict with the base: its commit, which the run may merge
-	Head   string       `json:"head,omitempty"`  // of a failing check or a conflict: the branch's commit that has it
+	Head   string       `json:"head,omitempty"`   // of a failing check or a conflict: the branch's commit that has it
 	OnPR   bool         `json:"on_pr,omitempty"`
 	URL    string       `json:"url,omitempty"` // of a failing check
 	// Mention is set if the comment addresses errand, and Node is its GraphQL id; both only of comments that are gathered.

@@ -70,8 +70,9 @@ var (
 	ErrTreeMismatch = publish.ErrTreeMismatch
 	ErrIncomplete   = publish.ErrIncomplete
 
-	ErrCannotRerun  = ci.ErrCannotRerun
-	ErrStillRunning = ci.ErrStillRunning
+	ErrCannotRerun    = ci.ErrCannotRerun
+	ErrLogUnavailable = ci.ErrLogUnavailable
+	ErrStillRunning   = ci.ErrStillRunning
 )
 
 // WithPurpose sets the purpose of the requests that are made with the returned context.

@@ -138,7 +138,9 @@ func dropOutdated(c *change) {
 }
 
 // isRequest reports whether somebody wants other changes. errand finds failing checks and conflicts by itself.
-func isRequest(f state.Feedback) bool { return f.Kind != state.FeedbackCI && f.Kind != state.FeedbackConflict }
+func isRequest(f state.Feedback) bool {
+	return f.Kind != state.FeedbackCI && f.Kind != state.FeedbackConflict
+}
 
 // isOwnFinding reports whether errand began a round for the feedback by itself.
 func isOwnFinding(f state.Feedback) bool { return f.Kind == state.FeedbackCI || f.Base != "" }

@@ -30,9 +30,9 @@ func New(c *client.Client) *Checker { return &Checker{client: c} }
 // actionsSlug is the name of the App of GitHub Actions. Its ID is another one on each server.
 const actionsSlug = "github-actions"
 
-// FailedCheck returns why a check failed. A part that the App may not read, or that GitHub does not have any more, is missing and named in
-// the Note; this is no error.
-func (k *Checker) FailedCheck(ctx context.Context, r client.Repo, c green.Check) (green.Cause, error) {
+// FailedCheck returns why a check failed, with the end of its log if that is wanted. A part that the App may not read, or that GitHub does not
+// have any more, is missing and named in the Note; this is no error. With the error ErrLogUnavailable the cause has everything else.
+func (k *Checker) FailedCheck(ctx context.Context, r client.Repo, c green.Check, withLog bool) (green.Cause, error) {
 	out := green.Cause{Check: c, URL: c.URL}
 	if c.Status {
 		out.Title = text(c.Summary, green.MaxMessage)
@@ -42,11 +42,12 @@ func (k *Checker) FailedCheck(ctx context.Context, r client.Repo, c green.Check)
 	if err != nil {
 		return green.Cause{}, err
 	}
-	f := &causeReader{checker: k, op: op, r: r, out: out}
-	if err := f.read(); err != nil {
+	f := &causeReader{checker: k, op: op, r: r, out: out, withLog: withLog}
+	err = f.read()
+	if err != nil && !errors.Is(err, ErrLogUnavailable) {
 		return green.Cause{}, op.Wrap(err)
 	}
-	return f.out, nil
+	return f.out, op.Wrap(err)
 }
 
 // causeReader reads one cause.
@@ -55,6 +56,7 @@ type causeReader struct {
 	op      *client.Operation
 	r       client.Repo
 	out     green.Cause
+	withLog bool
 }
 
 // note adds a sentence about what is missing.
@@ -165,6 +167,9 @@ func (f *causeReader) readJob() error {
 	if s := failingStep(job.Steps); s != nil {
 		f.out.Step = text(s.GetName(), green.MaxMessage)
 		during = span{s.GetStartedAt().Time, s.GetCompletedAt().Time}
+	}
+	if !f.withLog {
+		return nil
 	}
 	err = f.readLog(during)
 	if errors.Is(err, errNoLog) || f.isMissing(err, "the log", "actions: read") {

@@ -1,6 +1,7 @@
 package ci_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -120,7 +121,7 @@ func (f *fakeCI) read(t *testing.T, change ...func(*forge.Config)) (green.Cause,
 	if f.log == nil {
 		f.log = plainLog("")
 	}
-	got, err := f.start(t, change...).FailedCheck(t.Context(), forgetest.Repo(), failed())
+	got, err := f.start(t, change...).FailedCheck(t.Context(), forgetest.Repo(), failed(), true)
 	if err == nil && (got.Check != failed() || got.URL != failed().URL) {
 		t.Errorf("got another check: %+v", got)
 	}
@@ -218,11 +219,11 @@ func TestFailedCheckWithoutRequests(t *testing.T) {
 	t.Parallel()
 	f := (&fakeCI{refused: map[string]int{"": 500}}).start(t)
 	status := green.Check{Name: "ci", Status: true, Summary: "2 tests \x1b[31mfailed", URL: "https://ci.example/1"}
-	got := forgetest.Must(f.FailedCheck(t.Context(), forgetest.Repo(), status))(t)
+	got := forgetest.Must(f.FailedCheck(t.Context(), forgetest.Repo(), status, true))(t)
 	if diff := cmp.Diff(green.Cause{Check: status, Title: "2 tests failed", URL: status.URL}, got); diff != "" {
 		t.Error(diff)
 	}
-	got = forgetest.Must(f.FailedCheck(t.Context(), forgetest.Repo(), green.Check{Name: "build"}))(t)
+	got = forgetest.Must(f.FailedCheck(t.Context(), forgetest.Repo(), green.Check{Name: "build"}, true))(t)
 	if got.Note != "GitHub does not name the check's ID, so its output cannot be read." {
 		t.Errorf("got %+v", got)
 	}
@@ -273,15 +274,31 @@ func TestFailedCheckCannotBeRead(t *testing.T) {
 	for name, f := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := f.read(t, func(c *forge.Config) {
+			f.steps = []m{step("Run make", "failure", "02", "04")}
+			got, err := f.read(t, func(c *forge.Config) {
 				if c.Timeout = time.Minute; strings.Contains(name, "never") {
 					c.Timeout = 200 * time.Millisecond
 				}
 			})
 			class, _ := forge.Classify(err)
+			reason, _ := forge.Explain(err)
 			if err == nil || class != forge.ClassTemporary || strings.Contains(err.Error(), "secret") || !strings.HasPrefix(err.Error(), "read a failed check 7 of octo/app: ") {
 				t.Errorf("got %s: %v", class, err)
 			}
+			// Without its log the cause is complete.
+			if noLog := strings.Contains(name, "log") || name == "a wrong address"; noLog != errors.Is(err, forge.ErrLogUnavailable) || noLog != (got.Step != "") || noLog != strings.HasPrefix(reason, "The log could not be read, because the server") {
+				t.Errorf("got %+v with %v", got, err)
+			}
 		})
+	}
+}
+
+// A log that is not wanted is not requested.
+func TestFailedCheckWithoutLog(t *testing.T) {
+	t.Parallel()
+	f := &fakeCI{steps: []m{step("Run make", "failure", "02", "04")}, log: plainLog("secret")}
+	got := forgetest.Must(f.start(t).FailedCheck(t.Context(), forgetest.Repo(), failed(), false))(t)
+	if got.Step != "Run make" || got.Log != "" || len(f.asked) > 0 {
+		t.Errorf("got %+v after %v", got, f.asked)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/google/go-github/v66/github"
+
+	"github.com/errand-bot/errand/internal/forge/client"
 )
 
 // Limits of the download of a log, in bytes. Of a log whose length is known and larger than wholeLog only the end is requested.
@@ -23,9 +25,33 @@ const (
 // errNoLog says that the log cannot be read and the note says why.
 var errNoLog = errors.New("no log")
 
+// ErrLogUnavailable matches the errors of FailedCheck if only the log could not be read for now: its host failed, or did not answer in time.
+var ErrLogUnavailable = errors.New("the log cannot be read for now")
+
+// logError is a log that cannot be read for now.
+type logError struct{ cause error }
+
+// Error returns the cause.
+func (e *logError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *logError) Unwrap() []error { return []error{ErrLogUnavailable, e.cause} }
+
+// Explain fills in an error for people.
+func (e *logError) Explain(into *client.Error) {
+	into.Class, into.Status = client.ClassTemporary, client.StatusOf(e.cause)
+	into.Reason = "The log could not be read, because the server that has it failed."
+	if errors.Is(e.cause, context.DeadlineExceeded) {
+		into.Reason = "The log could not be read, because the server that has it did not answer in time."
+	}
+}
+
 // readLog downloads the job's log, of which it keeps the end.
 func (f *causeReader) readLog(during span) error {
 	at, err := f.logAddress()
+	if client.StatusOf(err) >= http.StatusInternalServerError {
+		return &logError{err}
+	}
 	if err != nil {
 		return err
 	}
@@ -45,7 +71,7 @@ func (f *causeReader) readLog(during span) error {
 	end.all.cut, end.step.cut = partial, partial
 	limited := &io.LimitedReader{R: log, N: maxLog}
 	if err := end.readFrom(bufio.NewReader(limited)); err != nil {
-		return fmt.Errorf("download log: %w", withoutAddress(err))
+		return &logError{fmt.Errorf("download log: %w", withoutAddress(err))}
 	}
 	if limited.N <= 0 && !end.complete {
 		f.note(fmt.Sprintf("The log is larger than %d MiB, so its end was not read.", maxLog>>20))
@@ -102,7 +128,7 @@ func (f *causeReader) openLog(ctx context.Context, at string, from int64) (body 
 	}
 	resp, err := (&http.Client{Transport: cfg.Transport, CheckRedirect: forgetReferrer}).Do(req)
 	if err != nil {
-		return nil, false, fmt.Errorf("download log: %w", withoutAddress(err))
+		return nil, false, &logError{fmt.Errorf("download log: %w", withoutAddress(err))}
 	}
 	switch length := resp.ContentLength; {
 	case resp.StatusCode == http.StatusOK && from == 0 && length > wholeLog:
@@ -117,7 +143,7 @@ func (f *causeReader) openLog(ctx context.Context, at string, from int64) (body 
 		f.note("GitHub does not have the log any more.")
 		return nil, false, errNoLog
 	case resp.StatusCode >= 500, resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusRequestTimeout:
-		return nil, false, fmt.Errorf("download log: the server answered %s", resp.Status)
+		return nil, false, &logError{fmt.Errorf("download log: the server answered %s", resp.Status)}
 	}
 	f.note(fmt.Sprintf("The server that has the log answered %s.", text(resp.Status, 100)))
 	return nil, false, errNoLog

@@ -114,7 +114,7 @@ func TestLogOfARenamedRepository(t *testing.T) {
 			forgetest.Answer(w, http.StatusOK, (&fakeCI{}).run(7))
 		}
 	})
-	got := forgetest.Must(forgetest.New(t, g.URL).FailedCheck(t.Context(), forgetest.Repo(), failed()))(t)
+	got := forgetest.Must(forgetest.New(t, g.URL).FailedCheck(t.Context(), forgetest.Repo(), failed(), true))(t)
 	if got.Log != "a log" {
 		t.Errorf("got %+v", got)
 	}

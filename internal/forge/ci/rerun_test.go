@@ -135,7 +135,7 @@ func TestSimulatedJob(t *testing.T) {
 		{Title: "broken"}, {Title: "quality", Summary: "3 issues"},
 	}
 	for i, c := range list {
-		got := forgetest.Must(w.Forge.FailedCheck(t.Context(), w.Repo, c))(t)
+		got := forgetest.Must(w.Forge.FailedCheck(t.Context(), w.Repo, c, true))(t)
 		causes[i].Check, causes[i].URL = c, c.URL
 		if diff := cmp.Diff(causes[i], got); diff != "" {
 			t.Error(diff)

@@ -23,6 +23,10 @@ const (
 	// maxWaits times: other jobs of a workflow can wait for people.
 	workflowTime = time.Minute
 	maxWaits     = 6
+	// logTries is the number of attempts after which an agent gets failing checks without their logs, if the logs' host fails.
+	logTries = 3
+	// logsTime is the time after which no further log is read: the job ends before its lease does.
+	logsTime = 40 * time.Second
 	// maxExamined is the maximum number of failing checks that one round repairs.
 	maxExamined = 10
 )
@@ -42,7 +46,7 @@ func (s *Steps) Examine(ctx context.Context, w *step.Attempt) (event.Event, erro
 	if report.Head != head || !v.Settled { // a webhook comes
 		return step.Done(), nil
 	}
-	x := &examination{Steps: s, w: w, out: event.ChecksExamined{Head: head}}
+	x := &examination{Steps: s, w: w, out: event.ChecksExamined{Head: head}, begun: s.Now()}
 	for _, c := range v.Failed {
 		err := x.check(ctx, c)
 		if err != nil && len(x.out.Reran) > 0 { // what runs again by now has to be known; the others are examined after that
@@ -68,6 +72,8 @@ type examination struct {
 	base   []green.Check // nil until they are read
 	failed []green.Check // which an agent may be able to repair
 	out    event.ChecksExamined
+	begun  time.Time
+	noLogs string // why no log is read any more, a sentence
 }
 
 // check decides what happens to a failing check.
@@ -181,7 +187,7 @@ func (x *examination) explain(ctx context.Context) error {
 		if i == maxExamined {
 			break
 		}
-		cause, err := x.GitHub.FailedCheck(ctx, x.w.Repo, c)
+		cause, err := x.cause(ctx, c)
 		if err != nil {
 			return fmt.Errorf("read why the check %q failed: %w", c.Name, err)
 		}
@@ -190,6 +196,24 @@ func (x *examination) explain(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// cause reads why a check failed. If the host of the logs fails repeatedly, or is slow, the cause says that the log is missing.
+func (x *examination) cause(ctx context.Context, c green.Check) (green.Cause, error) {
+	if x.noLogs == "" && !x.Now().Before(x.begun.Add(logsTime)) {
+		x.noLogs = "The log was not read, because reading the others took too long."
+	}
+	missing := x.noLogs
+	cause, err := x.GitHub.FailedCheck(ctx, x.w.Repo, c, missing == "")
+	if errors.Is(err, forge.ErrLogUnavailable) && x.w.Job.Try() >= logTries {
+		x.w.Log.Warn().Err(err).Str("check", c.Name).Msg("failed to read a log; the agent goes without it")
+		missing, _ = forge.Explain(err)
+		x.noLogs, err = missing, nil
+	}
+	if missing != "" && !c.Status {
+		cause.Note = strings.TrimSpace(cause.Note + " " + missing)
+	}
+	return cause, err
 }
 
 // causeText returns the cause as data for the agent.

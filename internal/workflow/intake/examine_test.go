@@ -28,6 +28,10 @@ type checksOf struct {
 	rerun      error
 	reran      []string
 	broken     error // of reading why a check failed
+	noLog      bool  // the logs' host fails
+	logs       []bool
+	took       time.Duration // of reading a check
+	now        time.Time
 }
 
 func (g *checksOf) Checks(_ context.Context, _ forge.Repo, _ int, head string) (green.Report, error) {
@@ -41,7 +45,18 @@ func (g *checksOf) CommitChecks(_ context.Context, _ forge.Repo, ref string) ([]
 	return g.base, nil
 }
 
-func (g *checksOf) FailedCheck(_ context.Context, _ forge.Repo, c green.Check) (green.Cause, error) {
+func (g *checksOf) FailedCheck(_ context.Context, _ forge.Repo, c green.Check, withLog bool) (green.Cause, error) {
+	g.logs = append(g.logs, withLog)
+	if g.took > 0 {
+		g.now = g.now.Add(g.took)
+	}
+	if g.broken == nil && (g.noLog || !withLog) {
+		var err error
+		if withLog {
+			err = fmt.Errorf("read log: %w", forge.ErrLogUnavailable)
+		}
+		return green.Cause{Step: "Run tests"}, err
+	}
 	return green.Cause{
 		Step: "Run tests", Log: "FAIL " + c.Name + "\nkey: " + workflowtest.Secret + "\n",
 		Annotations: []green.Annotation{{Path: "slug.go", Line: 3, Level: "failure", Message: "undefined: x"}},
@@ -232,5 +247,51 @@ func TestCausesAreData(t *testing.T) {
 	g.broken = errors.New("boom")
 	if _, err := w.Try(state.JobExamine); err == nil || !strings.Contains(err.Error(), `why the check "build" failed: boom`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// If the host of the logs fails, it is asked a limited number of times; then the agent gets the checks without their logs, and learns that they
+// are missing. So it does if reading them takes too long.
+func TestLogsCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		failures int
+		noLog    bool
+		took     time.Duration
+		wait     bool     // the job is repeated
+		logs     []bool   // whether each log was requested
+		says     []string // of the causes
+	}{
+		"at first":     {noLog: true, wait: true, logs: []bool{true}},
+		"the next try": {failures: 1, noLog: true, wait: true, logs: []bool{true}},
+		"again": {failures: 2, noLog: true, logs: []bool{true, false, false}, says: []string{
+			"not available: The request to GitHub failed.", "not available: The request to GitHub failed.", "not available: The request to GitHub failed."}},
+		"slowly": {took: 25 * time.Second, logs: []bool{true, true, false}, says: []string{"FAIL a", "FAIL b", "not available: The log was not read, because"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &checksOf{head: checks{failing("a", 1), failing("b", 2), failing("c", 3)}, rerun: forge.ErrCannotRerun, noLog: c.noLog, took: c.took, now: time.Now()}
+			w := workflowtest.New(t, func(cfg *workflow.Config) {
+				g.Forge, _ = cfg.GitHub.(*forge.Forge)
+				cfg.GitHub, cfg.Now = g, func() time.Time { return g.now }
+			})
+			w.OpenPull()
+			w.Task.Phase = state.PhasePROpen
+			e, err := w.Try(state.JobExamine, func(j *state.Job) { j.Failures = c.failures })
+			if (err != nil) != c.wait || err != nil && !errors.Is(err, forge.ErrLogUnavailable) {
+				t.Fatalf("got %v", err)
+			}
+			if diff := cmp.Diff(c.logs, g.logs); diff != "" {
+				t.Error(diff)
+			}
+			for i, f := range event.Of[event.ChecksExamined](e).Failures {
+				if !strings.Contains(f.Body, c.says[i]) || !strings.Contains(f.Body, "failing step: Run tests") {
+					t.Errorf("got %s", f.Body)
+				}
+			}
+			if got := len(event.Of[event.ChecksExamined](e).Failures); got != len(c.says) {
+				t.Errorf("got %d causes", got)
+			}
+		})
 	}
 }

@@ -49,7 +49,7 @@ type GitHub interface {
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
 	Checks(ctx context.Context, r forge.Repo, number int, head string) (green.Report, error)
 	CommitChecks(ctx context.Context, r forge.Repo, ref string) ([]green.Check, error)
-	FailedCheck(ctx context.Context, r forge.Repo, c green.Check) (green.Cause, error)
+	FailedCheck(ctx context.Context, r forge.Repo, c green.Check, withLog bool) (green.Cause, error)
 	RerunCheck(ctx context.Context, r forge.Repo, c green.Check) error
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
 }
