@@ -93,25 +93,36 @@ type CIRepair struct {
 	Series int `json:"series,omitempty"`
 	// Waits counts how often errand waited for checks to run again.
 	Waits int `json:"waits,omitempty"`
-	// Reran are the checks of the present head that errand had run again, each at most once.
+	// Reran are the checks of the present head that errand had run again, or is about to, each at most once.
 	Reran []Rerun `json:"reran,omitempty"`
 	// Flaky are the names of checks of the present head that failed, and succeeded when run again.
 	Flaky []string `json:"flaky,omitempty"`
 }
 
-// MaxReruns is the maximum number of checks of one head that are run again.
+// MaxReruns is the maximum number of checks of one head that errand wants to run again.
 const MaxReruns = 20
 
-// Rerun is a check that errand had run again.
+// Rerun is a check that errand had run again, or is about to.
 type Rerun struct {
 	Check string    `json:"check"` // green.Check.Key
 	Name  string    `json:"name"`
 	Head  string    `json:"head"`
 	ID    int64     `json:"id"` // of the check run that had failed
 	At    time.Time `json:"at"`
+	// Intended is set before GitHub is asked, and until it is known that GitHub agreed. If GitHub has a run with another ID, it did.
+	Intended bool `json:"intended,omitempty"`
 }
 
-// RerunOf returns when and after which run a check of a head was run again, nil if it was not.
+// StoreRerun stores a re-run, in the place of the intention.
+func (r *CIRepair) StoreRerun(x Rerun) {
+	if old := r.RerunOf(x.Check, x.Head); old != nil {
+		*old = x
+		return
+	}
+	r.Reran = append(r.Reran, x)
+}
+
+// RerunOf returns when and after which run a check of a head was run again, or was to be; nil if it was not.
 func (r *CIRepair) RerunOf(check, head string) *Rerun {
 	if r == nil {
 		return nil

@@ -171,7 +171,7 @@ type (
 	// ChecksExamined says what failed in the checks of a head, and what was done about it.
 	ChecksExamined struct {
 		Head  string        `json:"head"`
-		Reran []state.Rerun `json:"reran,omitempty"` // which have been run again now
+		Reran []state.Rerun `json:"reran,omitempty"` // which have been run again now, or are to be
 		// Again is when a check that was run again should have been reported, zero if all have been.
 		Again    time.Time         `json:"again,omitzero"`
 		Failures []state.Feedback  `json:"failures,omitempty"` // which an agent may be able to repair

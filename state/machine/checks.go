@@ -66,7 +66,7 @@ func storeChecks(c *change) {
 		enqueueChecks(c, read.Again, reads)
 	}
 	if wantsExamination(c) {
-		c.enqueue(c.job(state.JobExamine, state.LaneWork, "examine"))
+		enqueueExamination(c)
 	}
 	if !read.Stale {
 		storeFlaky(c, read.Flaky)
@@ -170,6 +170,8 @@ func wantsExamination(c *change) bool {
 	return of[event.ChecksRead](c).Settled && mayRepair(c) && c.t.Phase == state.PhasePROpen
 }
 
+func enqueueExamination(c *change) { c.enqueue(c.job(state.JobExamine, state.LaneWork, "examine")) }
+
 // mayRepair reports whether errand still has to do with failing checks.
 func mayRepair(c *change) bool {
 	return isPRState(state.PROpen)(c) && c.t.Settings.Limits.Checks > 0 && (c.t.PR.Repair == nil || !c.t.PR.Repair.HandedOver)
@@ -179,11 +181,20 @@ func isExamined(c *change) bool {
 	return mayRepair(c) && of[event.ChecksExamined](c).Head == c.t.Branch.Head
 }
 
-// applyExamination waits for the checks that run again, begins a round that repairs the other ones, or asks people to take over.
+// applyExamination stores which checks are to run again before GitHub is asked, waits for those that do, begins a round that repairs the other ones, or asks people to take over.
 func applyExamination(c *change) {
 	e := of[event.ChecksExamined](c)
 	r := repairs(c)
-	r.Reran = append(r.Reran, e.Reran...)
+	intends := false
+	for _, x := range e.Reran {
+		r.StoreRerun(x)
+		intends = intends || x.Intended
+	}
+	if intends {
+		c.note = "errand is about to have checks run again"
+		enqueueExamination(c)
+		return
+	}
 	if !e.Again.IsZero() {
 		r.Waits++
 		c.note = "errand waits for checks that run again"

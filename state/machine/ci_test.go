@@ -212,6 +212,23 @@ func TestRerunsBelongToTheHead(t *testing.T) {
 	}
 }
 
+// A re-run is stored before GitHub is asked for it, and once more when GitHub has agreed.
+func TestRerunsAreStoredFirst(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.toPR()
+	record := state.Rerun{Check: "k", Name: "build", Head: "H", ID: 3, Intended: true}
+	l.examined(func(e *event.ChecksExamined) { e.Reran, e.Failures, e.Notes = []state.Rerun{record}, nil, nil })
+	if l.want(state.PhasePROpen, state.JobExamine); l.handedOver() || !l.task.PR.Repair.RerunOf("k", "H").Intended || l.task.PR.Repair.Waits != 0 {
+		t.Errorf("got %+v", l.task.PR.Repair)
+	}
+	record.Intended = false
+	l.examined(func(e *event.ChecksExamined) { e.Reran, e.Again = []state.Rerun{record}, t0.Add(time.Hour) })
+	if l.want(state.PhasePROpen, state.JobChecks); len(l.task.PR.Repair.Reran) != 1 || l.task.PR.Repair.Reran[0].Intended || has(l.jobs, state.JobExamine) {
+		t.Errorf("got %+v", l.task.PR.Repair)
+	}
+}
+
 // If the causes cannot be read, people are told.
 func TestChecksCannotBeExamined(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,9 @@ func (s *Steps) Examine(ctx context.Context, w *step.Attempt) (event.Event, erro
 			return event.Event{}, err
 		}
 	}
+	if slices.ContainsFunc(x.out.Reran, func(r state.Rerun) bool { return r.Intended }) { // the rest follows when that is stored
+		return event.Event{Payload: event.ChecksExamined{Head: head, Reran: x.out.Reran}}, nil
+	}
 	if x.out.Again.IsZero() {
 		if err := x.explain(ctx); err != nil {
 			return event.Event{}, err
@@ -114,22 +117,29 @@ func ranToItsEnd(c green.Check) bool {
 	return c.Status || c.Result == "failure" || c.Result == "timed out"
 }
 
-// rerun runs a check again if that was not done, and reports whether its result is awaited.
+// rerun runs a check again if that was not done, and reports whether its result is awaited. The intention is stored first: after a crash, a
+// failed run with another ID shows that GitHub was asked before.
 func (x *examination) rerun(ctx context.Context, c green.Check, note *state.CheckNote) (waits bool, err error) {
-	if old := x.w.Task.PR.Repair.RerunOf(c.Key(), x.out.Head); old != nil {
+	r := x.w.Task.PR.Repair
+	old := r.RerunOf(c.Key(), x.out.Head)
+	record := state.Rerun{Check: c.Key(), Name: c.Name, Head: x.out.Head, ID: c.ID, At: x.Now()}
+	switch {
+	case c.Status || c.ID == 0 || old != nil && old.ID != c.ID:
+		return false, nil
+	case old == nil:
+		if r != nil && len(r.Reran)+len(x.out.Reran) >= state.MaxReruns || len(x.out.Reran) >= state.MaxReruns {
+			return false, nil
+		}
+		record.Intended = true
+		x.out.Reran = append(x.out.Reran, record)
+		return true, nil
+	case !old.Intended:
 		until := old.At.Add(rerunTime)
-		if old.ID != c.ID || !x.Now().Before(until) {
+		if !x.Now().Before(until) {
 			return false, nil
 		}
 		x.await(until)
 		return true, nil
-	}
-	done := 0
-	if r := x.w.Task.PR.Repair; r != nil {
-		done = len(r.Reran)
-	}
-	if c.Status || c.ID == 0 || done+len(x.out.Reran) >= state.MaxReruns {
-		return false, nil
 	}
 	switch err := x.GitHub.RerunCheck(ctx, x.w.Repo, c); {
 	case errors.Is(err, forge.ErrCannotRerun):
@@ -138,19 +148,15 @@ func (x *examination) rerun(ctx context.Context, c green.Check, note *state.Chec
 		note.Rerun = true
 		return false, nil
 	case errors.Is(err, forge.ErrStillRunning):
-		waits := 0
-		if r := x.w.Task.PR.Repair; r != nil {
-			waits = r.Waits
-		}
-		if waits > maxWaits {
+		if r.Waits > maxWaits {
 			return false, nil
 		}
-		x.await(x.Now().Add(workflowTime << waits))
+		x.await(x.Now().Add(workflowTime << r.Waits))
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("run the check %q again: %w", c.Name, err)
 	}
-	x.out.Reran = append(x.out.Reran, state.Rerun{Check: c.Key(), Name: c.Name, Head: x.out.Head, ID: c.ID, At: x.Now()})
+	x.out.Reran = append(x.out.Reran, record)
 	x.await(x.Now().Add(rerunTime))
 	return true, nil
 }

@@ -92,6 +92,14 @@ func TestExamine(t *testing.T) {
 	rerun := func(id int64, ago time.Duration) *state.CIRepair {
 		return &state.CIRepair{Reran: []state.Rerun{{Check: build[0].Key(), Name: "build", Head: "HEAD", ID: id, At: time.Now().Add(-ago)}}}
 	}
+	intended := func(list checks) *state.CIRepair {
+		r := &state.CIRepair{}
+		for _, c := range list {
+			r.Reran = append(r.Reran, state.Rerun{Check: c.Key(), Name: c.Name, Head: "HEAD", ID: c.ID, At: time.Now().Add(-time.Hour), Intended: true})
+		}
+		return r
+	}
+	waited := func(waits int) *state.CIRepair { r := intended(build); r.Waits = waits; return r }
 	onOld := &state.CIRepair{Reran: []state.Rerun{{Check: build[0].Key(), Head: "old", ID: 1, At: time.Now()}}}
 	cannot := fmt.Errorf("x: %w", forge.ErrCannotRerun)
 	people := checks{
@@ -103,23 +111,27 @@ func TestExamine(t *testing.T) {
 		err        error           // of a re-run
 		repair     *state.CIRepair // HEAD stands for the head
 		phase      state.Phase
+		intends    string
 		reran      string
 		again      time.Duration
 		notes      string // name:fault
 		causes     int
 		none       bool // nothing happened
 	}{
-		"run again first":           {head: build, reran: "build", again: 10 * time.Minute},
+		"intended first":            {head: build, intends: "build"},
+		"run again":                 {head: build, repair: intended(build), reran: "build", again: 10 * time.Minute},
+		"run again before a crash":  {head: again, repair: intended(build), notes: "build:fails", causes: 1},
+		"one of two intended":       {head: checks{build[0], failing("lint", 3)}, repair: intended(build), reran: "build", intends: "lint"},
 		"it has not begun":          {head: build, repair: rerun(1, 4*time.Minute), again: 6 * time.Minute},
 		"it never began":            {head: build, repair: rerun(1, 11*time.Minute), notes: "build:fails", causes: 1},
 		"it failed again":           {head: again, repair: rerun(1, time.Minute), notes: "build:fails", causes: 1},
-		"of another head":           {head: again, repair: onOld, reran: "build", again: 10 * time.Minute},
-		"may not run it again":      {head: build, err: notGranted(), reran: "build", notes: "build:fails:rerun", causes: 1},
-		"cannot run it again":       {head: build, err: cannot, reran: "build", notes: "build:fails", causes: 1},
-		"the workflow still runs":   {head: build, err: forge.ErrStillRunning, reran: "build", again: time.Minute},
-		"it runs for long":          {head: build, err: forge.ErrStillRunning, repair: &state.CIRepair{Waits: 4}, reran: "build", again: 16 * time.Minute},
-		"it runs for hours":         {head: build, err: forge.ErrStillRunning, repair: &state.CIRepair{Waits: 7}, reran: "build", notes: "build:fails", causes: 1},
-		"timed out":                 {head: checks{failing("build", 1, concluded("timed out"))}, reran: "build", again: 10 * time.Minute},
+		"of another head":           {head: again, repair: onOld, intends: "build"},
+		"may not run it again":      {head: build, repair: intended(build), err: notGranted(), reran: "build", notes: "build:fails:rerun", causes: 1},
+		"cannot run it again":       {head: build, repair: intended(build), err: cannot, reran: "build", notes: "build:fails", causes: 1},
+		"the workflow still runs":   {head: build, repair: intended(build), err: forge.ErrStillRunning, reran: "build", again: time.Minute},
+		"it runs for long":          {head: build, err: forge.ErrStillRunning, repair: waited(4), reran: "build", again: 16 * time.Minute},
+		"it runs for hours":         {head: build, err: forge.ErrStillRunning, repair: waited(7), reran: "build", notes: "build:fails", causes: 1},
+		"timed out":                 {head: checks{failing("build", 1, concluded("timed out"))}, repair: intended(build), reran: "build", again: 10 * time.Minute},
 		"a status":                  {head: checks{failing("ci/old", 0, asStatus)}, notes: "ci/old:fails", causes: 1},
 		"on the base, too":          {head: again, base: checks{failing("build", 9)}, repair: rerun(1, time.Minute), notes: "build:base"},
 		"another App's on the base": {head: again, base: checks{failing("build", 9, byOther)}, repair: rerun(1, time.Minute), notes: "build:fails", causes: 1},
@@ -138,7 +150,8 @@ func TestExamine(t *testing.T) {
 		"a round began":      {head: build, phase: state.PhaseAddressingReview, none: true},
 		"tried at this head": {head: checks{failing("ci/old", 0, asStatus)}, repair: &state.CIRepair{Tried: "HEAD"}, notes: "ci/old:fails"},
 		"more than it reads": {head: many(30, asStatus), notes: strings.Join(manyNotes(30), " "), causes: 10},
-		"more than it runs":  {head: many(30), reran: strings.Join(manyNames(20), " "), again: 10 * time.Minute, notes: strings.Join(manyNotes(30)[20:], " ")},
+		"more than it wants": {head: many(30), intends: strings.Join(manyNames(20), " ")},
+		"more than it runs":  {head: many(30), repair: intended(many(20)), reran: strings.Join(manyNames(20), " "), again: 10 * time.Minute, notes: strings.Join(manyNotes(30)[20:], " ")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +166,13 @@ func TestExamine(t *testing.T) {
 			if ok == c.none {
 				t.Fatalf("got %+v", e)
 			}
-			if diff := cmp.Diff([]string{c.notes, c.reran}, []string{notesOf(x), strings.Join(g.reran, " ")}); diff != "" {
+			var intends []string
+			for _, r := range x.Reran {
+				if r.Intended {
+					intends = append(intends, r.Name)
+				}
+			}
+			if diff := cmp.Diff([]string{c.notes, c.intends, c.reran}, []string{notesOf(x), strings.Join(intends, " "), strings.Join(g.reran, " ")}); diff != "" {
 				t.Error(diff)
 			}
 			if in := time.Until(x.Again); x.Again.IsZero() != (c.again == 0) || c.again > 0 && (in > c.again || in < c.again-time.Minute) {
@@ -229,11 +248,20 @@ func manyNotes(n int) (list []string) {
 	return list
 }
 
+// ranAgain returns that checks were run again, so that they are not run again another time.
+func ranAgain(names ...string) *state.CIRepair {
+	r := &state.CIRepair{}
+	for _, name := range names {
+		r.Reran = append(r.Reran, state.Rerun{Check: failing(name, 0).Key(), Name: name, Head: "HEAD"})
+	}
+	return r
+}
+
 // The agent gets the cause as data without secrets.
 func TestCausesAreData(t *testing.T) {
 	t.Parallel()
-	g := &checksOf{head: checks{failing("build", 2)}, rerun: forge.ErrCannotRerun}
-	w := examining(t, g, nil)
+	g := &checksOf{head: checks{failing("build", 2)}}
+	w := examining(t, g, ranAgain("build"))
 	x := event.Of[event.ChecksExamined](w.Do(state.JobExamine))
 	if len(x.Failures) != 1 {
 		t.Fatalf("got %+v", x)
@@ -270,13 +298,16 @@ func TestLogsCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := &checksOf{head: checks{failing("a", 1), failing("b", 2), failing("c", 3)}, rerun: forge.ErrCannotRerun, noLog: c.noLog, took: c.took, now: time.Now()}
+			g := &checksOf{head: checks{failing("a", 1), failing("b", 2), failing("c", 3)}, noLog: c.noLog, took: c.took, now: time.Now()}
 			w := workflowtest.New(t, func(cfg *workflow.Config) {
 				g.Forge, _ = cfg.GitHub.(*forge.Forge)
 				cfg.GitHub, cfg.Now = g, func() time.Time { return g.now }
 			})
 			w.OpenPull()
-			w.Task.Phase = state.PhasePROpen
+			w.Task.Phase, w.Task.PR.Repair = state.PhasePROpen, ranAgain("a", "b", "c")
+			for i := range w.Task.PR.Repair.Reran {
+				w.Task.PR.Repair.Reran[i].Head = w.Task.Branch.Head
+			}
 			e, err := w.Try(state.JobExamine, func(j *state.Job) { j.Failures = c.failures })
 			if (err != nil) != c.wait || err != nil && !errors.Is(err, forge.ErrLogUnavailable) {
 				t.Fatalf("got %v", err)

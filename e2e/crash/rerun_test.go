@@ -1,0 +1,90 @@
+package crash
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/demo"
+	"github.com/errand-bot/errand/internal/heavytest"
+	"github.com/errand-bot/errand/internal/sim/simgithub"
+	"github.com/errand-bot/errand/state"
+)
+
+// TestRerun kills errand, and lets calls fail, at every failpoint of the re-run of a check, and every fifth of the hand-over after it. The check
+// is run again once each time, and people are asked once to look at it.
+func TestRerun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		about string
+		step  int
+	}{"the re-run": {`rerun`, 1}, "the rest": {`check-runs|statusCheckRollup|checks_|comments`, every}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			playPlot(t, failingCheck, ranAgain(), matches(c.about), c.step)
+		})
+	}
+}
+
+// TestHeavyRerun is TestRerun at every failpoint since the check failed.
+func TestHeavyRerun(t *testing.T) {
+	t.Parallel()
+	heavytest.Mark(t)
+	playPlot(t, failingCheck, ranAgain(), matches(``), 1)
+}
+
+// ranAgain returns the outcome of failingCheck, written by hand.
+func ranAgain() outcome {
+	return outcome{}
+}
+
+// failingCheck reports a job that fails on the pull request's head, fails again there, and fails on the base, too.
+func failingCheck(ctx context.Context, l *life) (outcome, error) {
+	p, gh := &person{life: l}, l.world.GitHub
+	more := gh.App().Permissions
+	more["actions"] = "write"
+	gh.GrantPermissions(strings.Split(demo.Full, "/")[0], more)
+	var head string
+	for _, step := range []func() error{
+		func() error { return p.open(ctx) },
+		func() error { return l.approve(ctx, p, firstPlan) },
+		func() error { return l.approve(ctx, p, "## Plan, revision 1") },
+		func() error {
+			t, err := l.inPhase(ctx, 1, state.PhasePROpen)
+			if err == nil {
+				p.pull, head = t.PR.Number, t.Branch.Head
+				err = l.settle(ctx)
+			}
+			return err
+		},
+		func() error {
+			l.script.from = l.script.operations()
+			repo, _ := gh.Snapshot().Repo(demo.Full)
+			return gh.Job(demo.Full, repo.Git.Resolve("main"), simgithub.Job{Name: "unit", Conclusion: "failure"})
+		},
+		func() error {
+			return gh.Job(demo.Full, head, simgithub.Job{Name: "unit", Conclusion: "failure", Rerun: "failure"})
+		},
+		func() error { return l.commented(ctx, p.pull, "leaves it to you") },
+		func() error { return l.settle(ctx) },
+		func() error { return p.end(ctx) },
+	} {
+		if err := step(); err != nil {
+			return outcome{}, err
+		}
+	}
+	return l.outcomeWith(ctx, func(o *outcome, t *state.Task) {
+		o.ofTask(t)
+		runs := 0
+		repo, _ := gh.Snapshot().Repo(demo.Full)
+		for _, k := range repo.CheckRuns {
+			if k.HeadSHA == head {
+				runs++
+			}
+		}
+		if runs != 2 {
+			o.Wrong = append(o.Wrong, fmt.Sprintf("the check ran %d times on the head, want a run and a re-run", runs))
+		}
+	})
+}
