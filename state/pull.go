@@ -31,6 +31,9 @@ type PR struct {
 	ChecksReason   string `json:"checks_reason,omitempty"`
 	ChecksOptional string `json:"checks_optional,omitempty"`
 
+	// Undecided is since when some checks of the head that count are not complete or not reported; zero if all are, or it is unknown.
+	Undecided time.Time `json:"undecided,omitzero"`
+
 	Ready bool `json:"ready,omitempty"` // approved, ready to merge
 	DCO   bool `json:"dco,omitempty"`   // a check of its commits for sign-offs failed
 	// ReadyBy is the login of the person who approved it without text.
@@ -139,10 +142,11 @@ type CheckFault string
 
 // The reasons.
 const (
-	CheckFails      CheckFault = "fails"  // errand may not, or could not, repair it
-	CheckBroken     CheckFault = "base"   // it fails on the base branch, too
-	CheckUnfinished CheckFault = "result" // it has not run to its end, such as a canceled one
-	CheckSignOff    CheckFault = "dco"    // it wants sign-offs, which an agent cannot give
+	CheckFails      CheckFault = "fails"   // errand may not, or could not, repair it
+	CheckBroken     CheckFault = "base"    // it fails on the base branch, too
+	CheckUnfinished CheckFault = "result"  // it has not run to its end, such as a canceled one
+	CheckSignOff    CheckFault = "dco"     // it wants sign-offs, which an agent cannot give
+	CheckPending    CheckFault = "pending" // it does not end: Result is empty if it has not been reported
 )
 
 // CheckNote is a failing check that is left to people.

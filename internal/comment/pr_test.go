@@ -110,3 +110,10 @@ func failingChecks() []state.CheckNote {
 		{Name: "DCO", Fault: state.CheckSignOff, Result: "failure"},
 	}
 }
+
+func pendingChecks() []state.CheckNote {
+	return []state.CheckNote{
+		{Name: "deploy", URL: "https://github.example/octo/calc/actions/runs/1/job/3", Fault: state.CheckPending, Result: "waiting"},
+		{Name: "lint](https://evil.example) <b>", Fault: state.CheckPending},
+	}
+}

@@ -3,6 +3,7 @@ package comment
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/errand-bot/errand/internal/comment/markdown"
@@ -62,31 +63,52 @@ func (p post) failingChecks() string {
 			p.again(),
 		)
 	}
-	title := words.Many(len(p.Checks), "check") + " of this pull request"
-	if len(p.Checks) == 1 {
-		title += " fails, and errand leaves it to you:"
-	} else {
-		title += " fail, and errand leaves them to you:"
-	}
-	var b strings.Builder
-	rerun := false
-	for i, n := range p.Checks {
-		rerun = rerun || n.Rerun
-		if i == maxFailing {
-			fmt.Fprintf(&b, "- and %s\n", words.Many(len(p.Checks)-i, "more check"))
+	var failing, pending []state.CheckNote
+	for _, n := range p.Checks {
+		if n.Fault == state.CheckPending {
+			pending = append(pending, n)
+		} else {
+			failing = append(failing, n)
 		}
-		if i >= maxFailing {
-			continue
+	}
+	if len(failing) == 0 {
+		title := verb(pending, " of this pull request does not end", " of this pull request do not end") + ", so nothing shows whether the pull request can be merged:"
+		return markdown.Paragraphs(addressed(p.By, title), p.list(pending),
+			"Please look for the cause, such as an approval that is missing, or a workflow that does not run here. errand continues by itself as soon as there is a result.")
+	}
+	title := verb(failing, " of this pull request fails, and errand leaves it to you:", " of this pull request fail, and errand leaves them to you:")
+	waited := ""
+	if len(pending) > 0 {
+		waited = verb(pending, " does not end, so errand no longer waits for it:", " do not end, so errand no longer waits for them:")
+	}
+	again := ""
+	if slices.ContainsFunc(failing, func(n state.CheckNote) bool { return n.Rerun }) {
+		again = "To find out whether a check is only flaky, it must be run again, which errand cannot do without the optional permission *Actions: write* of the App. " +
+			"Please press **Re-run failed jobs** on the page of the check."
+	}
+	return markdown.Paragraphs(addressed(p.By, title), p.list(failing), waited, p.list(pending), again, p.again())
+}
+
+// verb counts checks and says what they do.
+func verb(list []state.CheckNote, one, many string) string {
+	if len(list) == 1 {
+		return "1 check" + one
+	}
+	return words.Many(len(list), "check") + many
+}
+
+// list lists checks, and why each is left to people.
+func (p post) list(notes []state.CheckNote) string {
+	var b strings.Builder
+	for i, n := range notes {
+		if i == maxFailing {
+			fmt.Fprintf(&b, "- and %s\n", words.Many(len(notes)-i, "more check"))
+			break
 		}
 		name := markdown.Code(markdown.CutWithNote(n.Name, 100))
 		fmt.Fprintf(&b, "- %s %s\n", markdown.Link(name, checkURL(p.t, n.URL)), p.fault(n))
 	}
-	again := ""
-	if rerun {
-		again = "To find out whether a check is only flaky, it must be run again, which errand cannot do without the optional permission *Actions: write* of the App. " +
-			"Please press **Re-run failed jobs** on the page of the check."
-	}
-	return markdown.Paragraphs(addressed(p.By, title), b.String(), again, p.again())
+	return b.String()
 }
 
 // checkURL returns the address of a check's page, "" unless it is a page of the repository: anybody can report a check with any address.
@@ -100,6 +122,11 @@ func checkURL(t *state.Task, url string) string {
 // fault says why a failing check is left to people.
 func (p post) fault(n state.CheckNote) string {
 	switch n.Fault {
+	case state.CheckPending:
+		if n.Result == "" {
+			return "has not been reported."
+		}
+		return "is not complete: " + markdown.Line(n.Result, 40) + "."
 	case state.CheckUnfinished:
 		return "did not run to its end: " + markdown.Line(n.Result, 40) + "."
 	case state.CheckSignOff:

@@ -78,6 +78,8 @@ func everything() map[string]said {
 		"checks_one":            {with(repaired(1)), state.Post{Kind: state.PostChecks, OnPR: true, By: writer, Checks: failingChecks()[:1]}},
 		"round_expired":         {with(prOpen), state.Post{Kind: state.PostRoundExpired, OnPR: true, By: writer, Reason: state.RoundChecks}},
 		"round_expired_base":    {with(toPublish), state.Post{Kind: state.PostRoundExpired, OnPR: true, By: writer, Hash: "0badcafe", Reason: state.RoundConflict}},
+		"checks_pending":        {with(repaired(0)), state.Post{Kind: state.PostChecks, OnPR: true, By: writer, Checks: pendingChecks()}},
+		"checks_mixed":          {with(repaired(1)), state.Post{Kind: state.PostChecks, OnPR: true, By: writer, Checks: append(failingChecks()[:1:1], pendingChecks()[:1]...)}},
 		"checks_unread":         {with(prOpen), state.Post{Kind: state.PostChecks, OnPR: true, By: writer, Text: "GitHub refuses to show its checks."}},
 		"failed":                {with(failed), state.Post{Kind: state.PostFailed, By: writer, Text: "the agent ran out of turns (30)", Hint: "give it more with `retry turns=60`"}},
 		"failed_budget":         {with(overCap), state.Post{Kind: state.PostFailed, By: writer, Text: "The task's cap of 500,000 tokens is reached: 512,345 are used.", Hint: state.HintTokens}},

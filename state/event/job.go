@@ -158,8 +158,9 @@ type (
 		Head     string `json:"head,omitempty"`     // the commit that was judged
 		// Stale says that GitHub showed the pull request with another head, so nothing was judged.
 		Stale bool `json:"stale,omitempty"`
-		// Settled is set if checks that count failed and none of those runs any more.
+		// Settled is set if checks that count failed and none of those runs any more, and if errand has waited for the pending ones long enough.
 		Settled bool `json:"settled,omitempty"`
+		Pending bool `json:"pending,omitempty"` // checks that count are not complete or not reported
 		// Flaky are the names of checks that failed, and succeeded when errand had them run again.
 		Flaky []string `json:"flaky,omitempty"`
 		// Again is when they are to be read again, although nothing may be reported until then; zero if they need not be.

@@ -75,6 +75,12 @@ func storeChecks(c *change) {
 			endHandover(r)
 		}
 		pr.Checks, pr.ChecksReason, pr.ChecksOptional, pr.DCO = read.Checks, read.Reason, read.Optional, read.DCO
+		switch {
+		case !read.Pending:
+			pr.Undecided = time.Time{}
+		case pr.Undecided.IsZero():
+			pr.Undecided = c.e.Now
+		}
 	}
 }
 
@@ -102,6 +108,7 @@ func followHead(c *change) {
 	rests := c.t.Phase == state.PhasePROpen && old.Phase != state.PhasePROpen
 	if moved {
 		c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional, c.t.PR.DCO = "", "", "", false
+		c.t.PR.Undecided = time.Time{}
 		forgetReruns(c)
 	}
 	if c.t.PR.State == state.PROpen && (moved || old.PR == nil || old.PR.State != state.PROpen || old.Gen != c.t.Gen) {
@@ -164,10 +171,25 @@ func repairs(c *change) *state.CIRepair {
 	return c.t.PR.Repair
 }
 
-// wantsExamination reports whether the checks that were read failed and have to be repaired, or handed over, now. While a round is under
-// way, its end decides.
+// wantsExamination reports whether the checks that were read failed and have to be repaired, or handed over, now, or do not end, which was
+// not said yet. While a round is under way, its end decides.
 func wantsExamination(c *change) bool {
-	return of[event.ChecksRead](c).Settled && mayRepair(c) && c.t.Phase == state.PhasePROpen
+	read := of[event.ChecksRead](c)
+	if !read.Settled || !mayRepair(c) || c.t.Phase != state.PhasePROpen {
+		return false
+	}
+	return read.Checks == checksFailed || !slices.Contains(c.t.PostedOnce, pendingKey(c))
+}
+
+// pendingKey is the key of the comment about checks of the head that do not end.
+func pendingKey(c *change) string { return "checks-pending-" + state.ShortHash(c.t.Branch.Head) }
+
+// namePending asks people, once per head, to look at checks that do not end. What is reported later is treated as before.
+func namePending(c *change, notes []state.CheckNote) {
+	c.note = "people are asked to look at checks that do not end"
+	if key := pendingKey(c); c.markOnce(key) {
+		c.enqueuePost(key, state.Post{Kind: state.PostChecks, OnPR: true, Checks: notes, By: c.personToNotify()})
+	}
 }
 
 func enqueueExamination(c *change) { c.enqueue(c.job(state.JobExamine, state.LaneWork, "examine")) }
@@ -205,8 +227,12 @@ func applyExamination(c *change) {
 		beginRepair(c)
 		return
 	}
-	if len(e.Notes) > 0 {
+	fails := func(n state.CheckNote) bool { return n.Fault != state.CheckPending }
+	switch {
+	case slices.ContainsFunc(e.Notes, fails):
 		handOver(c, e.Notes, "")
+	case len(e.Notes) > 0:
+		namePending(c, e.Notes)
 	}
 }
 
@@ -249,6 +275,9 @@ func resetRepairs(c *change) {
 		}
 		r.Runs, r.Tried, r.Waits = 0, "", 0
 		endHandover(r)
+	}
+	if c.t.PR != nil { // they may have begun again
+		c.t.PR.Undecided = time.Time{}
 	}
 }
 

@@ -307,3 +307,57 @@ func TestChecksAreReadAfterOtherWork(t *testing.T) {
 		t.Errorf("got %v", kindsOf(l.jobs))
 	}
 }
+
+// Checks that are not complete or not reported are noticed once, and forgotten with the head, or when somebody may have had them run again.
+func TestPendingChecksAreTimed(t *testing.T) {
+	t.Parallel()
+	pending := event.ChecksRead{Checks: "pending", Head: "H", Pending: true}
+	for name, c := range map[string]struct {
+		e    event.Event
+		kept bool
+	}{
+		"nothing new":      {event.Event{Payload: pending}, true},
+		"could not read":   {event.Event{Payload: event.ChecksRead{Stale: true, Head: "H"}}, true},
+		"one has failed":   {event.Event{Payload: event.ChecksRead{Checks: "failure", Head: "H", Pending: true}}, true},
+		"a reader's words": {event.Event{By: visitor, Permission: state.PermissionRead, Payload: mention()}, true},
+		"all have ended":   {event.Event{Payload: event.ChecksRead{Checks: "failure", Head: "H"}}, false},
+		"a push":           {event.Event{By: writer, Payload: event.Pushed{Head: "P"}}, false},
+		"a bot's push":     {event.Event{By: state.Person{ID: 5, Login: "x[bot]", Bot: true}, Payload: event.Pushed{Head: "P"}}, false},
+		"a command":        {event.Event{By: writer, Permission: state.PermissionWrite, Payload: command(state.VerbUpdate)}, false},
+	} {
+		l := openPR(t)
+		l.do(event.Event{Payload: pending})
+		since := l.now
+		if l.do(c.e); l.task.PR.Undecided.Equal(since) != c.kept || l.task.PR.Undecided.IsZero() == c.kept {
+			t.Errorf("%s: undecided since %s, noticed at %s", name, l.task.PR.Undecided, since)
+		}
+	}
+}
+
+// People are asked once per head to look at checks that do not end; one that fails later is repaired as usual.
+func TestPendingChecksAreNamedOnce(t *testing.T) {
+	t.Parallel()
+	l := openPR(t)
+	name := func() (examined bool, posted bool) {
+		l.do(event.Event{Payload: event.ChecksRead{Checks: "pending", Head: l.task.Branch.Head, Pending: true, Settled: true}})
+		examined = has(l.jobs, state.JobExamine)
+		l.examined(func(e *event.ChecksExamined) {
+			e.Failures, e.Notes = nil, []state.CheckNote{{Name: "deploy", Fault: state.CheckPending}}
+		})
+		return examined, l.handedOver()
+	}
+	if examined, posted := name(); !examined || !posted {
+		t.Fatalf("examined: %t, posted: %t", examined, posted)
+	}
+	if examined, posted := name(); examined || posted {
+		t.Errorf("again on the same head: examined: %t, posted: %t", examined, posted)
+	}
+	if !l.checksFail() {
+		t.Fatal("a check that failed later is not examined")
+	}
+	l.examined()
+	l.round("H2")
+	if examined, posted := name(); !examined || !posted {
+		t.Errorf("on the next head: examined: %t, posted: %t", examined, posted)
+	}
+}

@@ -22,6 +22,8 @@ type Verdict struct {
 	// Failed are those of them that count, and Settled is set if there are some and no check that counts runs any more.
 	Failed  []Check
 	Settled bool
+	// Pending are the checks that count and are not complete, or have not been reported. Of the latter only the name may be known.
+	Pending []Check
 	// Again is the time at which the checks are worth another look although nothing has been reported since; zero if there is none.
 	Again time.Time
 }
@@ -31,7 +33,7 @@ type Verdict struct {
 // can one of a workflow that is required.
 func Judge(r Report, now time.Time, quiet time.Duration) Verdict {
 	t := sort(r, now.Add(quiet))
-	v := Verdict{Failing: t.failing, Optional: list(t.optional), Failed: t.broken, Settled: len(t.broken) > 0 && len(t.running) == 0}
+	v := Verdict{Failing: t.failing, Optional: list(t.optional), Failed: t.broken, Pending: t.pending, Settled: len(t.broken) > 0 && len(t.running) == 0}
 	incomplete := r.Incomplete
 	if gap := r.Total - len(r.Checks); gap > 0 && incomplete == "" {
 		incomplete = fmt.Sprintf("GitHub did not show %s", words.Many(gap, "check"))
@@ -78,6 +80,7 @@ type tally struct {
 	optional                 []string // not required, but failing
 	failing                  []Check
 	broken                   []Check   // the failing ones that count
+	pending                  []Check   // the running and missing ones
 	changed                  time.Time // the latest of all that is possible
 }
 
@@ -101,6 +104,7 @@ func sort(r Report, limit time.Time) tally {
 		if !slices.ContainsFunc(checks, q.IsMetBy) && !slices.Contains(t.missing, q.Name) {
 			t.counting++
 			t.missing = append(t.missing, q.Name)
+			t.pending = append(t.pending, Check{Name: q.Name, App: q.App, State: Pending, Expected: true})
 		}
 	}
 	return t
@@ -119,6 +123,9 @@ func (t *tally) add(c Check, counts bool) {
 		return
 	}
 	t.counting++
+	if c.Expected || c.State == Pending {
+		t.pending = append(t.pending, c)
+	}
 	switch {
 	case c.Expected:
 		t.missing = append(t.missing, name)

@@ -43,10 +43,12 @@ func (s *Steps) Examine(ctx context.Context, w *step.Attempt) (event.Event, erro
 		return event.Event{}, fmt.Errorf("read the checks: %w", err)
 	}
 	v := green.Judge(report, s.Now(), s.ChecksQuiet)
-	if report.Head != head || !v.Settled { // a webhook comes
+	due := s.decisionDue(w.Task.PR, v)
+	overdue := !due.IsZero() && !s.Now().Before(due)
+	if report.Head != head || !v.Settled && !overdue { // a webhook comes
 		return step.Done(), nil
 	}
-	x := &examination{Steps: s, w: w, out: event.ChecksExamined{Head: head}, begun: s.Now()}
+	x := &examination{Steps: s, w: w, out: event.ChecksExamined{Head: head}, begun: s.Now(), overdue: overdue}
 	for _, c := range v.Failed {
 		err := x.check(ctx, c)
 		if err != nil && len(x.out.Reran) > 0 { // what runs again by now has to be known; the others are examined after that
@@ -59,6 +61,9 @@ func (s *Steps) Examine(ctx context.Context, w *step.Attempt) (event.Event, erro
 	}
 	if slices.ContainsFunc(x.out.Reran, func(r state.Rerun) bool { return r.Intended }) { // the rest follows when that is stored
 		return event.Event{Payload: event.ChecksExamined{Head: head, Reran: x.out.Reran}}, nil
+	}
+	if overdue {
+		x.notePending(v.Pending)
 	}
 	if x.out.Again.IsZero() {
 		if err := x.explain(ctx); err != nil {
@@ -76,7 +81,9 @@ type examination struct {
 	failed []green.Check // which an agent may be able to repair
 	out    event.ChecksExamined
 	begun  time.Time
-	noLogs string // why no log is read any more, a sentence
+	// overdue is set if errand does not wait any longer for checks that are not complete or not reported.
+	overdue bool
+	noLogs  string // why no log is read any more, a sentence
 }
 
 // check decides what happens to a failing check.
@@ -110,6 +117,17 @@ func (x *examination) check(ctx context.Context, c green.Check) error {
 	}
 	x.out.Notes = append(x.out.Notes, note)
 	return nil
+}
+
+// notePending names the checks for which errand does not wait any longer.
+func (x *examination) notePending(list []green.Check) {
+	for _, c := range list {
+		note := state.CheckNote{Name: c.Name, URL: c.URL, Fault: state.CheckPending}
+		if !c.Expected {
+			note.Result = cmp.Or(c.Result, "pending")
+		}
+		x.out.Notes = append(x.out.Notes, note)
+	}
 }
 
 // ranToItsEnd reports whether a check failed by itself, and was not canceled, replaced, never started, or left for somebody to act.
@@ -148,7 +166,7 @@ func (x *examination) rerun(ctx context.Context, c green.Check, note *state.Chec
 		note.Rerun = true
 		return false, nil
 	case errors.Is(err, forge.ErrStillRunning):
-		if r.Waits > maxWaits {
+		if x.overdue || r.Waits > maxWaits {
 			return false, nil
 		}
 		x.await(x.Now().Add(workflowTime << r.Waits))

@@ -81,8 +81,11 @@ func failing(name string, id int64, change ...func(*green.Check)) green.Check {
 func concluded(result string) func(*green.Check) { return func(c *green.Check) { c.Result = result } }
 func succeeded(c *green.Check)                   { c.State, c.Result = green.Success, "success" }
 func runs(c *green.Check)                        { c.State, c.Result = green.Pending, "in progress" }
-func byOther(c *green.Check)                     { c.App = 3 }
-func asStatus(c *green.Check)                    { c.ID, c.App, c.Group, c.Status, c.Result = 0, 0, "", true, "error" }
+func expected(c *green.Check) {
+	c.State, c.Result, c.Status, c.Expected = green.Pending, "expected", true, true
+}
+func byOther(c *green.Check)  { c.App = 3 }
+func asStatus(c *green.Check) { c.ID, c.App, c.Group, c.Status, c.Result = 0, 0, "", true, "error" }
 
 type checks []green.Check
 
@@ -116,7 +119,8 @@ func TestExamine(t *testing.T) {
 		again      time.Duration
 		notes      string // name:fault
 		causes     int
-		none       bool // nothing happened
+		none       bool          // nothing happened
+		since      time.Duration // how long ago checks were noticed that are pending
 	}{
 		"intended first":            {head: build, intends: "build"},
 		"run again":                 {head: build, repair: intended(build), reran: "build", again: 10 * time.Minute},
@@ -145,13 +149,21 @@ func TestExamine(t *testing.T) {
 		"some for people": {
 			head: checks{failing("a", 1, concluded("cancelled")), again[0]}, repair: rerun(1, time.Minute), notes: "a:result build:fails", causes: 1,
 		},
-		"one still runs":     {head: checks{build[0], failing("lint", 2, runs)}, none: true},
-		"all succeed by now": {head: checks{failing("build", 1, succeeded)}, none: true},
-		"a round began":      {head: build, phase: state.PhaseAddressingReview, none: true},
-		"tried at this head": {head: checks{failing("ci/old", 0, asStatus)}, repair: &state.CIRepair{Tried: "HEAD"}, notes: "ci/old:fails"},
-		"more than it reads": {head: many(30, asStatus), notes: strings.Join(manyNotes(30), " "), causes: 10},
-		"more than it wants": {head: many(30), intends: strings.Join(manyNames(20), " ")},
-		"more than it runs":  {head: many(30), repair: intended(many(20)), reran: strings.Join(manyNames(20), " "), again: 10 * time.Minute, notes: strings.Join(manyNotes(30)[20:], " ")},
+		"one still runs":    {head: checks{build[0], failing("lint", 2, runs)}, none: true},
+		"one runs for long": {head: checks{build[0], failing("lint", 2, runs)}, repair: rerun(0, time.Hour), since: 90 * time.Minute, notes: "build:fails lint:pending:in progress", causes: 1},
+		"it runs for long, with its workflow": {
+			head: checks{build[0], failing("lint", 2, runs)}, repair: intended(build), err: forge.ErrStillRunning, since: 90 * time.Minute,
+			reran: "build", notes: "build:fails lint:pending:in progress", causes: 1,
+		},
+		"one runs for an hour": {head: checks{failing("lint", 2, runs)}, since: 90 * time.Minute, none: true},
+		"one never ends":       {head: checks{failing("lint", 2, runs), failing("unit", 3, succeeded)}, since: 7 * time.Hour, notes: "lint:pending:in progress"},
+		"none reports":         {head: checks{failing("lint", 0, expected)}, since: 7 * time.Hour, notes: "lint:pending"},
+		"all succeed by now":   {head: checks{failing("build", 1, succeeded)}, none: true},
+		"a round began":        {head: build, phase: state.PhaseAddressingReview, none: true},
+		"tried at this head":   {head: checks{failing("ci/old", 0, asStatus)}, repair: &state.CIRepair{Tried: "HEAD"}, notes: "ci/old:fails"},
+		"more than it reads":   {head: many(30, asStatus), notes: strings.Join(manyNotes(30), " "), causes: 10},
+		"more than it wants":   {head: many(30), intends: strings.Join(manyNames(20), " ")},
+		"more than it runs":    {head: many(30), repair: intended(many(20)), reran: strings.Join(manyNames(20), " "), again: 10 * time.Minute, notes: strings.Join(manyNotes(30)[20:], " ")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,6 +171,9 @@ func TestExamine(t *testing.T) {
 			w := examining(t, g, c.repair)
 			if c.phase != "" {
 				w.Task.Phase = c.phase
+			}
+			if c.since > 0 {
+				w.Task.PR.Undecided = time.Now().Add(-c.since)
 			}
 			e, err := w.Try(state.JobExamine)
 			workflowtest.Check(t, err)
@@ -190,7 +205,7 @@ func examining(t *testing.T, g *checksOf, repair *state.CIRepair) *workflowtest.
 	t.Helper()
 	w := workflowtest.New(t, func(cfg *workflow.Config) {
 		g.Forge, _ = cfg.GitHub.(*forge.Forge)
-		cfg.GitHub = g
+		cfg.GitHub, cfg.ChecksQuiet = g, 2*time.Minute
 	})
 	w.OpenPull()
 	w.Task.Phase = state.PhasePROpen
@@ -213,6 +228,9 @@ func notesOf(x event.ChecksExamined) string {
 		s := n.Name + ":" + string(n.Fault)
 		if n.Rerun {
 			s += ":rerun"
+		}
+		if n.Fault == state.CheckPending && n.Result != "" {
+			s += ":" + n.Result
 		}
 		list = append(list, s)
 	}

@@ -161,6 +161,26 @@ const (
 // times that double from ChecksQuiet on.
 const maxDoublings = 5
 
+// How long errand waits for checks that are not complete or not reported, in times of ChecksQuiet: an hour if others have failed by then,
+// otherwise six hours, after which GitHub Actions stops a job.
+const (
+	patienceFailed  = 30
+	patiencePending = 180
+)
+
+// decisionDue returns when errand does not wait any longer for checks that are not complete or not reported; zero if there are none, or if it
+// has just noticed them.
+func (s *Steps) decisionDue(pr *state.PR, v green.Verdict) time.Time {
+	if len(v.Pending) == 0 || pr.Undecided.IsZero() {
+		return time.Time{}
+	}
+	patience := patiencePending * s.ChecksQuiet
+	if len(v.Failed) > 0 {
+		patience = patienceFailed * s.ChecksQuiet
+	}
+	return pr.Undecided.Add(patience)
+}
+
 // Checks reads the checks of the published head, and decides whether it is green. Another head is not judged: either GitHub will show this
 // one in a moment, or a webhook will say that it is the pull request's.
 func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error) {
@@ -188,7 +208,12 @@ func (s *Steps) Checks(ctx context.Context, w *step.Attempt) (event.Event, error
 	if v.State != green.None {
 		read.Checks = string(v.State)
 	}
-	read.Settled, read.Flaky = v.Settled, flaky(w.Task, report)
+	read.Settled, read.Pending, read.Flaky = v.Settled, len(v.Pending) > 0, flaky(w.Task, report)
+	if due := s.decisionDue(w.Task.PR, v); !due.IsZero() && !s.Now().Before(due) {
+		read.Settled = true
+	} else if !due.IsZero() && due.Before(read.Again) {
+		read.Again = due
+	}
 	read.DCO = slices.ContainsFunc(v.Failing, func(c green.Check) bool { return dcoName.MatchString(c.Name) })
 	return event.Event{Payload: read}, nil
 }
