@@ -52,7 +52,9 @@ type PR struct {
 	Repair *CIRepair `json:"repair,omitempty"`
 
 	Conflict bool          `json:"conflict,omitempty"` // it cannot be merged, because its base changed the same lines
-	Update   UpdateRequest `json:"update,omitzero"`    // what is not done yet
+	Update   UpdateRequest `json:"update,omitzero"`    // the first command that has no answer yet
+	// MoreUpdates are the commands that follow it, in their order. There are none without Update.
+	MoreUpdates []UpdateRequest `json:"more_updates,omitempty"`
 	// Updates counts the updates of the branch, and the rounds because of a conflict, since the last action of a person. It is larger than
 	// MaxUpdates once people know that errand stopped.
 	Updates int `json:"updates,omitempty"`

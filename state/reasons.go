@@ -61,6 +61,7 @@ const (
 	ReplyEnded           = "ended"                // the task has ended; a message starts nothing
 	ReplyHowToApprove    = "how_to_approve"       // a comment such as "LGTM" approves nothing
 	ReplyUpdateLater     = "update_later"         // the branch is updated after the present work
+	ReplyUpdatesFull     = "updates_full"         // as many commands to update the branch wait as may wait
 	ReplyNoOpenPR        = "no_open_pr"           // there is no open pull request to update
 	ReplyRetryClosed     = "retry_closed"         // a task does not continue or begin again while its issue is closed
 )
@@ -78,12 +79,16 @@ const (
 	BaseCurrent           = "current"            // it has the newest commits: its head
 	BaseConflict          = "conflict"           // an agent resolves the conflict
 	BaseConflictLeft      = "conflict_left"      // errand tried to resolve conflicts too often without a person's action
+	BaseRunLimit          = "run_limit"          // agents ran too often without a person's action to resolve the conflict
 	BaseLeft              = "left"               // errand updated it too often without a person's action
 	BaseRefused           = "refused"            // GitHub refused it: Text has the reason
 	BaseNotRebased        = "not_rebased"        // the same, of a rebase that a person asked for
 	BaseWorkflows         = "workflows"          // the base changed a workflow: the file
 	BaseConflictWorkflows = "conflict_workflows" // the same, with a conflict
 	BaseUnknown           = "uncomputed"         // GitHub does not say whether there is a conflict
+	BaseClosed            = "pr_closed"          // the pull request was closed before it was updated
+	BaseMerged            = "pr_merged"          // it was merged before
+	BaseEnded             = "task_ended"         // the task ended before
 )
 
 // EndIssueClosed is the reason of the end of a task whose issue was closed.

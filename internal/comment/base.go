@@ -30,6 +30,9 @@ func (p post) base() string {
 	case state.BaseConflictLeft:
 		return addressed(p.By, fmt.Sprintf("the branch still conflicts with %s, and errand has updated it %d times since a person last acted here. "+
 			"It does not try again by itself. Resolve the conflicts, or write %s to have errand do it.", base, state.MaxUpdates, v.say("update")))
+	case state.BaseRunLimit:
+		return addressed(p.By, fmt.Sprintf("the branch conflicts with %s, and errand starts no agent to resolve that, because too many "+
+			"runs have begun since a person last acted here. Review the last ones. Then resolve the conflicts, or write %s to have errand do it.", base, v.say("update")))
 	case state.BaseLeft:
 		return addressed(p.By, fmt.Sprintf("this pull request is ready, but it is behind %s again. errand has updated its branch %d times since a "+
 			"person last acted here, and does not do it again by itself. Press **Update branch** on this page, or write %s.", base, state.MaxUpdates, v.say("update")))
@@ -48,15 +51,41 @@ func (p post) base() string {
 	case state.BaseUnknown:
 		return fmt.Sprintf("GitHub has not found out yet whether the branch conflicts with %s. Write %s again in a few minutes.", base, v.say("update"))
 	}
+	return p.noLateUpdate()
+}
+
+// noLateUpdate says why a command to update the branch was not carried out, although it was accepted.
+func (p post) noLateUpdate() string {
+	const not = "the branch was not brought up to date, because "
+	switch p.Reason {
+	case state.BaseClosed:
+		return addressed(p.By, fmt.Sprintf(not+"the pull request was closed first. Once it is open again, write %s.", p.v.say("update")))
+	case state.BaseMerged:
+		return addressed(p.By, not+"the pull request was merged first.")
+	case state.BaseEnded:
+		return addressed(p.By, fmt.Sprintf(not+"the task ended first. If it continues, write %s again.", p.v.say("update")))
+	}
 	return p.embed()
 }
 
 // noUpdate renders the reply to a command to update the branch, which is not carried out at once.
 func (p post) noUpdate() string {
-	if p.Reason == state.ReplyUpdateLater {
-		return "The agent still works on this pull request. When that is done, errand brings the branch up to date."
+	switch p.Reason {
+	case state.ReplyUpdatesFull:
+		return "As many commands to update this branch wait as errand remembers. Their answers follow; this one has no effect."
+	case state.ReplyNoOpenPR:
+		return fmt.Sprintf("There is no open pull request to update. %s shows details.", p.v.say("status"))
 	}
-	return fmt.Sprintf("There is no open pull request to update. %s shows details.", p.v.say("status"))
+	const then = "errand brings the branch up to date"
+	switch t := p.t; {
+	case t.Ended() || t.PR == nil || t.PR.State != state.PROpen: // since the command was given
+		return "Nobody works on this pull request any more, so its branch is not brought up to date."
+	case t.Phase == state.PhasePROpen: // the work has ended since
+		return "The work has ended, so " + then + " now."
+	case t.Phase == state.PhaseFailed:
+		return fmt.Sprintf("The task has stopped. %s continues it; when that is done, %s.", p.v.say("retry"), then)
+	}
+	return fmt.Sprintf("The work on this pull request is not done: %s. When it is, %s.", stageClause(p.t), then)
 }
 
 // workflow names a workflow's file.

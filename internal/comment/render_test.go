@@ -88,7 +88,11 @@ func everything() map[string]said {
 		"reply/issue_created":   {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueCreated, By: writer, Items: []string{"1"}}},
 		"reply/no_proposal":     {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyNoProposal, By: writer}},
 		"reply/issue_failed":    {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyIssueFailed, By: writer, Items: []string{"2"}, Text: "GitHub did not answer."}},
-		"reply/update_later":    {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyUpdateLater, By: writer}},
+		"reply/update_later":    {with(func(t *state.Task) { prOpen(t); t.Phase = state.PhaseAddressingReview }), updateLater()},
+		"reply/update_now":      {with(prOpen), updateLater()},
+		"reply/update_failed":   {with(func(t *state.Task) { prOpen(t); t.Phase = state.PhaseFailed }), updateLater()},
+		"reply/update_approval": {with(func(t *state.Task) { prOpen(t); t.Phase = state.PhaseAwaitingPublishApproval }), updateLater()},
+		"reply/update_over":     {with(func(t *state.Task) { prOpen(t); cancelled(t) }), updateLater()},
 		"reply/no_open_pr":      {noted(), state.Post{Kind: state.PostReply, Reason: state.ReplyNoOpenPR, By: writer}},
 		"reply/ended":           {with(merged), state.Post{Kind: state.PostReply, Reason: state.ReplyEnded, By: writer}},
 		"reply/subscription":    {with(subscribed), state.Post{Kind: state.PostReply, Reason: state.ReplyStatus, By: writer}},
@@ -323,6 +327,11 @@ func TestRenderIsWithinTheLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// updateLater is the reply to a command to update the branch while the task does something else.
+func updateLater() state.Post {
+	return state.Post{Kind: state.PostReply, Reason: state.ReplyUpdateLater, By: writer, OnPR: true}
 }
 
 // baseItem returns the second item of a comment about the base.

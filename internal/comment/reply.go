@@ -20,7 +20,7 @@ func (p post) reply() string {
 		return p.unknown()
 	case state.ReplyStatus:
 		return p.status()
-	case state.ReplyUpdateLater, state.ReplyNoOpenPR:
+	case state.ReplyUpdateLater, state.ReplyUpdatesFull, state.ReplyNoOpenPR:
 		return p.noUpdate()
 	}
 	if s := p.replyWords(); s != "" {

@@ -299,11 +299,11 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 	return s.reportLostTick(ctx, t)
 }
 
-// isBaseAhead reports whether a task does not know yet that its pull request has a conflict with its base, or lacks nothing but its newest
-// commits. GitHub sends no webhook when that begins, and the one about the push to the base may be lost.
+// isBaseAhead reports whether a task does not know yet that its pull request has a conflict with its base, or no longer has one, or lacks
+// nothing but its newest commits. GitHub sends no webhook when that begins, and those about pushes may be lost.
 func isBaseAhead(t *state.Task, pr forge.PR) bool {
-	conflict := pr.Mergeable != nil && !*pr.Mergeable
-	return pr.Open && t.Phase == state.PhasePROpen && (conflict && !t.PR.Conflict || pr.MergeState == "behind" && t.IsMergeReady())
+	isNews := pr.Mergeable != nil && *pr.Mergeable == t.PR.Conflict
+	return pr.Open && t.Phase == state.PhasePROpen && (isNews || pr.MergeState == "behind" && t.IsMergeReady())
 }
 
 // reopenedPRs reports the replaced pull requests of a task that are open, so that they are closed again.

@@ -11,18 +11,94 @@ import (
 // maxBaseReads is the maximum number of reads in a row of which GitHub did not know the result yet.
 const maxBaseReads = 10
 
-// requestUpdate stores a command to add the newest commits of the base. It is carried out at once or after the present work.
+// maxUpdateRequests is the maximum number of commands that wait for an update of one pull request's branch.
+const maxUpdateRequests = 10
+
+// requestUpdate queues a command to add the newest commits of the base. It is carried out at once or after the present work. Of several
+// such commands in one comment the last one counts.
 func requestUpdate(c *change) {
 	asked := state.UpdateRequest{By: c.e.By, Rebase: c.o.Verb == state.VerbRebase}
 	if m := c.e.Comment(); m != nil {
 		asked.Comment = m.ID
 	}
-	c.t.PR.Update = asked
+	list := updateRequests(c.t.PR)
+	same := slices.IndexFunc(list, func(r state.UpdateRequest) bool { return r.Comment == asked.Comment && r.By == asked.By })
+	switch {
+	case same >= 0:
+		list[same] = asked
+	case len(list) == maxUpdateRequests:
+		c.reply(state.ReplyUpdatesFull)
+		return
+	default:
+		list = append(list, asked)
+	}
+	storeRequests(c.t.PR, list)
 	if c.t.Phase != state.PhasePROpen {
 		c.reply(state.ReplyUpdateLater)
 		return
 	}
 	enqueueUpdate(c, 0)
+}
+
+// updateRequests returns the commands to update a pull request's branch that have no answer yet, in the order in which they are carried out.
+func updateRequests(pr *state.PR) []state.UpdateRequest {
+	if pr == nil || pr.Update == (state.UpdateRequest{}) {
+		return nil
+	}
+	return append([]state.UpdateRequest{pr.Update}, pr.MoreUpdates...)
+}
+
+// storeRequests stores what updateRequests returns.
+func storeRequests(pr *state.PR, list []state.UpdateRequest) {
+	pr.Update, pr.MoreUpdates = state.UpdateRequest{}, nil
+	if len(list) > 0 {
+		pr.Update = list[0]
+	}
+	if len(list) > 1 {
+		pr.MoreUpdates = list[1:]
+	}
+}
+
+// removeRequest removes a command that is about to be answered, and has the next one carried out. It reports whether the command was waiting
+// for an answer.
+func removeRequest(c *change, r state.UpdateRequest) bool {
+	list := updateRequests(c.t.PR)
+	i := slices.Index(list, r)
+	if i < 0 || r == (state.UpdateRequest{}) {
+		return false
+	}
+	storeRequests(c.t.PR, slices.Delete(list, i, i+1))
+	if len(list) > 1 && c.t.Phase == state.PhasePROpen {
+		enqueueUpdate(c, 0)
+	}
+	return true
+}
+
+// dropRequests answers the commands to update the branch that are not carried out any more, because the pull request was closed or the task
+// ended. They would come as a surprise if somebody continued later.
+func dropRequests(c *change) {
+	pr, reason := c.t.PR, state.BaseEnded
+	switch {
+	case pr == nil: // the task began anew without it
+		pr, reason = c.before.PR, state.BaseClosed
+	case pr.State == state.PRMerged:
+		reason = state.BaseMerged
+	case pr.State == state.PRClosed:
+		reason = state.BaseClosed
+	case !c.t.Ended():
+		return
+	}
+	list := updateRequests(pr)
+	if c.t.PR != nil {
+		storeRequests(c.t.PR, nil)
+	}
+	if cannotComment(c.t) || !c.t.Purged.IsZero() {
+		return
+	}
+	for _, r := range list {
+		c.enqueuePost(fmt.Sprintf("base-%s-%d", reason, r.Comment),
+			state.Post{Kind: state.PostBase, OnPR: c.t.PR != nil, Reason: reason, By: r.By, Items: []string{c.t.Branch.Base}})
+	}
 }
 
 // noteBaseMoved compares the branch with its base, at once or after the present work.
@@ -47,9 +123,22 @@ func enqueueUpdate(c *change, reads int) {
 }
 
 // followBase compares the branch with its base when the present work ends, if somebody asked for it or the base moved meanwhile, and when
-// the pull request becomes approved and green.
+// the pull request becomes approved and green. While it conflicts, or errand has stopped updating it, every push and every act of a person
+// may have changed that.
 func followBase(c *change) {
-	if c.before == nil || c.t.PR == nil || c.t.PR.State != state.PROpen || c.t.Phase != state.PhasePROpen {
+	if c.before == nil {
+		return
+	}
+	dropRequests(c)
+	if !isPRState(state.PROpen)(c) || c.t.Ended() {
+		return
+	}
+	isStuck := c.before.PR != nil && (c.before.PR.Conflict || c.before.PR.Updates > state.MaxUpdates)
+	if isStuck && (isPersonsAct(c) || isNewHead(c)) {
+		noteBaseMoved(c)
+		return
+	}
+	if c.t.Phase != state.PhasePROpen {
 		return
 	}
 	begins := c.before.Phase != state.PhasePROpen && (c.t.Branch.BaseMoved || c.t.PR.Update != state.UpdateRequest{})
@@ -58,9 +147,21 @@ func followBase(c *change) {
 	}
 }
 
+// isPersonsAct reports whether the event is an act of a person with write access after which errand's updates are counted from zero: any
+// but a comment that gives no command.
+func isPersonsAct(c *change) bool {
+	return isAuthorized(c) && (c.e.Kind() != event.KindCommented || isAct(c))
+}
+
+// isNewHead reports whether the event is a push of commits that the task did not know.
+func isNewHead(c *change) bool {
+	head := of[event.Pushed](c).Head
+	return head != "" && head != c.before.Branch.Head
+}
+
 // storePush stores the new head of errand's branch after a person's push.
 func storePush(c *change) {
-	if c.t.PR != nil && isPersonsPush(c) {
+	if hasPR(c) && isPersonsPush(c) {
 		c.t.PR.Updates = 0
 		resetRepairs(c)
 	}
@@ -128,13 +229,15 @@ func storeBaseRead(c *change) {
 	if read.Begun {
 		c.t.PR.Updates++
 	}
-	if isOutdatedRead(c) && read.Result != event.BaseUpdated {
-		if c.t.Phase == state.PhasePROpen {
-			enqueueUpdate(c, 0)
-		}
+	if c.t.Phase != state.PhasePROpen && read.Result != event.BaseUpdated { // the work that began meanwhile may change it
+		c.t.Branch.BaseMoved = true
 		return
 	}
-	if read.Result == event.BaseUnknown && read.Reads < maxBaseReads && c.t.Phase == state.PhasePROpen {
+	if isOutdatedRead(c) && read.Result != event.BaseUpdated {
+		enqueueUpdate(c, 0)
+		return
+	}
+	if read.Result == event.BaseUnknown && read.Reads < maxBaseReads {
 		storeReadHead(c)
 		enqueueUpdate(c, read.Reads+1)
 		return
@@ -157,6 +260,10 @@ func storeBaseRead(c *change) {
 	case event.BaseConflict:
 		if read.Workflow != "" {
 			answerOnce(c, state.BaseConflictWorkflows, read.Workflow)
+			return
+		}
+		if c.t.PR.Updates < state.MaxUpdates { // otherwise mayResolve would let an agent resolve it
+			stopUpdating(c, state.BaseRunLimit)
 			return
 		}
 		stopUpdating(c, state.BaseConflictLeft)
@@ -195,16 +302,11 @@ func answerRefusal(c *change) {
 	}
 }
 
-// answerUpdate answers the command to update the branch, if there was one.
+// answerUpdate answers the command to update the branch, if there was one that has no answer yet.
 func answerUpdate(c *change, reason string, items ...string) {
-	read := of[event.BaseRead](c)
-	if c.t.PR.Update == read.Request { // otherwise another command came meanwhile, whose job follows
-		c.t.PR.Update = state.UpdateRequest{}
+	if asked := of[event.BaseRead](c).Request; removeRequest(c, asked) {
+		postBase(c, fmt.Sprintf("base-%s-%d", reason, asked.Comment), reason, items...)
 	}
-	if read.Request == (state.UpdateRequest{}) {
-		return
-	}
-	postBase(c, fmt.Sprintf("base-%s-%d", reason, read.Request.Comment), reason, items...)
 }
 
 // answerOnce answers the command to update the branch. If there was none, it says why the branch is not updated, unless that was said before.
@@ -219,9 +321,9 @@ func answerOnce(c *change, reason string, items ...string) {
 
 // stopUpdating says, once until a person acts again, that errand does not continue by itself.
 func stopUpdating(c *change, reason string) {
-	asked := of[event.BaseRead](c).Request != state.UpdateRequest{}
+	asked, isStopped := of[event.BaseRead](c).Request != state.UpdateRequest{}, c.t.PR.Updates > state.MaxUpdates
 	answerUpdate(c, reason)
-	if told := c.t.PR.Updates > state.MaxUpdates; !told && !asked {
+	if !isStopped && !asked {
 		postBase(c, fmt.Sprintf("base-%s-%d", reason, c.t.Version+1), reason)
 	}
 	c.t.PR.Updates = state.MaxUpdates + 1
@@ -247,10 +349,9 @@ func isUpdateFailure(c *change) bool {
 func answerFailedUpdate(c *change) {
 	noteFailure(c)
 	asked := c.t.PR.Update
-	if asked == (state.UpdateRequest{}) {
+	if !removeRequest(c, asked) {
 		return
 	}
-	c.t.PR.Update = state.UpdateRequest{}
 	c.enqueuePost(fmt.Sprintf("base-failed-%d", asked.Comment), state.Post{Kind: state.PostBase, OnPR: true, Reason: state.BaseRefused, By: asked.By,
 		Text: of[event.StepFailed](c).Failure.Reason, Items: []string{c.t.Branch.Base}})
 }

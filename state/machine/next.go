@@ -103,11 +103,11 @@ func applyRow(c *change, verb state.Verb) {
 		storeUnknownOutcome(c)
 		if c.t != nil && isAuthorized(c) {
 			c.t.UnattendedLaunches, c.t.Outages = 0, 0
-			if c.t.PR != nil {
+			if hasPR(c) && isPersonsAct(c) {
 				c.t.PR.Updates = 0
-				if isAct(c) {
-					resetRepairs(c)
-				}
+			}
+			if hasPR(c) && isAct(c) {
+				resetRepairs(c)
 			}
 		}
 		if c.t != nil && isStepSuccess(c) {
