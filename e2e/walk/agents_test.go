@@ -251,10 +251,18 @@ func (r *run) commit(w *world) {
 	if r.mood == "protected" {
 		path = ".github/workflows/ci.yml"
 	}
+	var merged []string
+	if m := r.merges(); m != "" {
+		r.on.work = slices.Clone(r.on.work)
+		for i := range r.on.work { // an older merge is made again with the newer commit
+			r.on.work[i].Parents = nil
+		}
+		merged = []string{m}
+	}
 	blob := w.hub.sha()
 	r.on.blobs[blob] = []byte("package src\n")
 	r.on.work = append(slices.Clone(r.on.work), changeset.Commit{
-		ID: w.localID(), Tree: fmt.Sprintf("%08x%032x", w.hub.id(), 0xabc), Message: "Work on it",
+		ID: w.localID(), Tree: fmt.Sprintf("%08x%032x", w.hub.id(), 0xabc), Message: "Work on it", Parents: merged,
 		Changes: []changeset.Change{{Path: path, Mode: changeset.ModeFile, Blob: blob}},
 	})
 	w.works.commits(r, r.on.work[len(r.on.work)-1])

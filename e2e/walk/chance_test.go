@@ -40,6 +40,8 @@ func acts() []act {
 		{"mention in text", 1, mentionInText},
 		{"push", 2, push},
 		{"settings", 2, pushMain},
+		{"conflict", 1, pushConflict},
+		{"resolve", 1, resolveConflict},
 		{"block", 1, block},
 		{"unassign", 1, trigger1("unassigned")},
 		{"unlabel", 1, trigger1("unlabeled")},
@@ -86,7 +88,7 @@ func actHelpfully(w *world) bool {
 		case t.Phase == state.PhasePROpen && t.Round < 1:
 			return review(w)
 		case t.Phase == state.PhasePROpen:
-			return merge(w)
+			return merge(w) || resolveConflict(w)
 		case t.Waiting != nil && t.Waiting.Kind == state.WaitEdit:
 			w.model.triggered(i, by) // replan also accepts the text
 			w.model.triggers[len(w.model.triggers)-1].seen = true

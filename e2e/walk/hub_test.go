@@ -150,6 +150,7 @@ type commit struct {
 	parent   string
 	conflict bool   // rebasing onto it fails
 	merged   string // the commit of the base that it merges
+	clash    bool   // of the base: it conflicts with every branch without it
 }
 
 func newHub(w *world) *hub {

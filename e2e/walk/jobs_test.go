@@ -254,6 +254,7 @@ func (b *jobs) applied(before, after *state.Task, e event.Event, ack store.Ack) 
 	b.checkTrust(before, after, e, begun)
 	b.w.books.applied(before, after, e)
 	b.w.works.applied(before, after, e)
+	b.w.model.checkBase(before, after, e)
 	b.w.model.checkTurn(before, after, e)
 }
 

@@ -185,7 +185,8 @@ func (m *machines) Collect(ctx context.Context, vm string, spec work.CollectSpec
 		}
 		cs = &changeset.Changeset{Base: base, Blobs: o.blobs}
 		for _, c := range o.work {
-			c.Parents = []string{cs.Head()}
+			merged := slices.DeleteFunc(slices.Clone(c.Parents), func(p string) bool { return !slices.Contains(spec.AllowMerge, p) })
+			c.Parents = append([]string{cs.Head()}, merged...)
 			cs.Commits = append(cs.Commits, c)
 		}
 		return nil

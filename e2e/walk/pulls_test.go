@@ -42,47 +42,6 @@ func (a api) ChangedSince(ctx context.Context, _ forge.Repo, base, head string) 
 	})
 }
 
-// hasBase reports whether a commit has the newest commit of the base among its ancestors.
-func (h *hub) hasBase(head string) bool {
-	for ; head != "" && h.commits[head] != nil; head = h.commits[head].parent {
-		if newest := h.branches[mainBranch]; head == newest || h.commits[head].merged == newest {
-			return true
-		}
-	}
-	return false
-}
-
-// Merging says that a pull request can be merged: conflicts are not played.
-func (a api) Merging(ctx context.Context, _ forge.Repo, number int) (forge.Merging, error) {
-	return read(ctx, a, "read merging", func() (forge.Merging, error) {
-		i := a.issues[number]
-		if i == nil || i.pull == nil {
-			return forge.Merging{}, notFound("read merging")
-		}
-		mergeable, head := true, a.branches[i.pull.head]
-		return forge.Merging{Node: i.node, Open: i.pull.open, Head: head, Base: i.pull.base, Mergeable: &mergeable, IsBehind: !a.hasBase(head)}, nil
-	})
-}
-
-// UpdatePRBranch merges the base into a branch that is at the given head.
-func (a api) UpdatePRBranch(ctx context.Context, _ forge.Repo, node, head string, _ bool) (string, error) {
-	return write(ctx, a, "update branch", func() (string, error) {
-		for _, i := range a.issues {
-			if i.node != node {
-				continue
-			}
-			if !i.pull.open || a.branches[i.pull.head] != head || a.hasBase(head) {
-				return "", &forge.Error{Op: "update branch", Reason: "GitHub refused it.", Class: forge.ClassPermanent, Err: fmt.Errorf("another head")}
-			}
-			after := a.newCommit(head)
-			a.commits[after].merged, a.branches[i.pull.head] = a.branches[mainBranch], after
-			a.w.note("GitHub merges %s into %s: %.6s", mainBranch, i.pull.head, after[30:])
-			return after, nil
-		}
-		return "", notFound("update branch")
-	})
-}
-
 func (a api) Tree(ctx context.Context, _ forge.Repo, _ string) (map[string]forge.TreeEntry, error) {
 	return read(ctx, a, "read tree", func() (map[string]forge.TreeEntry, error) {
 		return map[string]forge.TreeEntry{"README.md": {Mode: "100644", ID: strings.Repeat("1", 40)}}, nil
@@ -101,6 +60,9 @@ func (a api) CreateCommits(ctx context.Context, _ forge.Repo, cs *changeset.Chan
 			id := "f" + c.ID[1:]
 			if a.commits[id] == nil {
 				a.commits[id] = &commit{parent: out.Head}
+			}
+			if len(c.Parents) > 1 {
+				a.commits[id].merged = c.Parents[1]
 			}
 			a.w.works.published(id, c.Tree)
 			out.IDs[c.ID], out.Head, out.Tree = id, id, c.Tree
@@ -224,11 +186,11 @@ func (h *hub) reopened(i *issue, by *account) {
 }
 
 func (h *hub) pr(i *issue) forge.PR {
-	p := i.pull
+	p, mergeable := i.pull, !h.clashes(h.branches[i.pull.head])
 	return forge.PR{
 		Number: i.number, Node: i.node, Title: p.title, URL: fmt.Sprintf("https://github.test/%s/%s/pull/%d", owner, repoName, i.number),
 		Open: p.open, Merged: p.merged, Head: h.branches[p.head], HeadBranch: p.head, Base: p.base, By: personOf(nil), MergedBy: mergedBy(p), ClosedAt: i.closedAt,
-		UpdatedAt: i.updated(),
+		UpdatedAt: i.updated(), Mergeable: &mergeable,
 	}
 }
 

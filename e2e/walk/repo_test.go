@@ -102,7 +102,7 @@ func pullComment(w *world) bool {
 
 func merge(w *world) bool {
 	i, by := w.aPull(), w.writer()
-	if i == nil || by == nil || w.hub.branches[i.pull.head] == "" {
+	if i == nil || by == nil || w.hub.branches[i.pull.head] == "" || w.hub.clashes(w.hub.branches[i.pull.head]) {
 		return false
 	}
 	i.pull.open, i.pull.merged, i.pull.mergedBy, i.closed, i.closedAt = false, true, by, true, w.hub.clock()

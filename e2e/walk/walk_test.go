@@ -201,7 +201,7 @@ func (c *tally) checkCovered(t *testing.T) {
 			t.Errorf("the call %q is not listed", what)
 		}
 	}
-	want = append(want, "one slot", "queued for a VM", "account limit", "refused by the account's limit", "asked through a tool", "repair", "considered answered", "considered unchanged", "question stays open")
+	want = append(want, "one slot", "conflict with the base", "queued for a VM", "account limit", "refused by the account's limit", "asked through a tool", "repair", "considered answered", "considered unchanged", "question stays open")
 	var missed []string
 	var line strings.Builder
 	for _, k := range want {

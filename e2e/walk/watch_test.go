@@ -228,6 +228,7 @@ func (m *model) final() {
 		m.checkReasonTold(t, true)
 		m.checkComments(t)
 		m.threads(t)
+		m.checkBaseAtEnd(t)
 	}
 	m.heard(true)
 	m.checkMessages(true)
