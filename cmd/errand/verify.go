@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ const (
 type verifyFlags struct {
 	keys   []string
 	asJSON bool
+	strict bool
 	github string
 }
 
@@ -41,10 +43,10 @@ func verifyCommand(w cli.World) *cobra.Command {
 		Long: "Read the signed statement on a pull request of errand, and compare it with what GitHub shows: the issue, the plan, its approval, the commits\n" +
 			"and the merge. The report names each link of this chain that does not hold.\n\n" +
 			"The command needs a token that can read the repository, in GITHUB_TOKEN or GH_TOKEN, and no access to errand. With --key it trusts only the\n" +
-			"keys in a file: get it once from " + provenance.KeysPath + " of errand's public address, or from the operator. Without --key it uses the\n" +
-			"key that the statement names, which finds accidents, but nobody who can push.\n\n" +
+			"keys in a file: download it from " + provenance.KeysPath + " of errand's public address, or ask the operator for it. Without --key it uses\n" +
+			"the key that the statement names. That detects accidental changes, but anybody who can push to the repository could forge such a statement.\n\n" +
 			"The exit code is 0 if every link holds, 1 if one was altered, and 2 if a link could not be checked, such as a 👍 that was removed since,\n" +
-			"or if there is no --key.",
+			"or if there is no --key. With --strict it is also 2 if the statement alone says something, or if there are commits by others.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !cli.TaskName.MatchString(args[0]) {
 				return cli.Usage(errors.New("verify takes one pull request, as OWNER/REPO#NUMBER"))
@@ -61,7 +63,8 @@ func verifyCommand(w cli.World) *cobra.Command {
 	}
 	c.Flags().StringArrayVar(&f.keys, "key", nil, "file with the public keys to trust; may be repeated")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the report and the statement as JSON")
-	c.Flags().StringVar(&f.github, "github", "", "address of a GitHub Enterprise Server (default $GITHUB_SERVER_URL, else https://github.com)")
+	c.Flags().BoolVar(&f.strict, "strict", false, "accept only links that hold: no commits by others, and nothing that the statement alone says")
+	c.Flags().StringVar(&f.github, "github", "", "address of GitHub's pages (default $GITHUB_SERVER_URL, else https://github.com)")
 	return c
 }
 
@@ -80,12 +83,8 @@ func verify(ctx context.Context, w cli.World, name string, f verifyFlags) error 
 	if cfg.Token = firstSet(w, "GITHUB_TOKEN", "GH_TOKEN"); cfg.Token == "" {
 		return cli.Unchecked(errors.New("there is no token: set GITHUB_TOKEN to one that can read the repository, such as with `GITHUB_TOKEN=$(gh auth token)`"))
 	}
-	server := f.github
-	if server == "" {
-		server = firstSet(w, "GITHUB_SERVER_URL")
-	}
-	if server = strings.TrimSuffix(server, "/"); server != "" && server != "https://github.com" {
-		cfg.WebURL, cfg.APIURL, cfg.GraphQLURL = server, server+"/api/v3/", server+"/api/graphql"
+	if cfg.WebURL, cfg.APIURL, cfg.GraphQLURL, err = gitHubAddresses(w, f.github); err != nil {
+		return cli.Usage(err)
 	}
 	reader, err := evidence.New(cfg)
 	if err != nil {
@@ -95,13 +94,16 @@ func verify(ctx context.Context, w cli.World, name string, f verifyFlags) error 
 	if err != nil {
 		return cli.Unchecked(fmt.Errorf("verify %s: %w", name, err))
 	}
-	return show(w, name, report, f.asJSON)
+	return show(w, name, report, f)
 }
 
 // show prints a report. The error has its exit code: that of a report which cannot be printed is not that of a broken chain.
-func show(w cli.World, name string, r provenance.Report, asJSON bool) error {
-	if err := printReport(w, r, asJSON); err != nil {
+func show(w cli.World, name string, r provenance.Report, f verifyFlags) error {
+	if err := printReport(w, r, f.asJSON); err != nil {
 		return cli.Unchecked(err)
+	}
+	if n := r.Unproven(); f.strict && n > 0 && r.Result == provenance.ChainHolds {
+		return cli.Unchecked(fmt.Errorf("the provenance of %s holds, but GitHub does not prove %s, as --strict requires", name, words.Many(n, "link")))
 	}
 	return conclude(name, r.Result)
 }
@@ -114,7 +116,7 @@ func conclude(name string, result provenance.Result) error {
 	case provenance.ChainBroken:
 		return fmt.Errorf("the provenance of %s does not hold", name)
 	case provenance.ChainUnpinned:
-		return cli.Unchecked(fmt.Errorf("the provenance of %s is not confirmed, because any App can sign such a statement: give the keys of the deployment with --key", name))
+		return cli.Unchecked(fmt.Errorf("the provenance of %s is not confirmed, because any App can sign such a statement: pass the deployment's public keys with --key", name))
 	}
 	return cli.Unchecked(fmt.Errorf("the provenance of %s could not be confirmed completely", name))
 }
@@ -166,6 +168,31 @@ func readKeys(files []string) (list []provenance.Key, err error) {
 		list = append(list, keys...)
 	}
 	return list, nil
+}
+
+// gitHubAddresses returns the addresses of GitHub's pages, REST API and GraphQL API; empty ones are those of github.com. A server that was
+// given as a flag has the usual addresses of its kind. Otherwise the variables that GitHub Actions sets apply.
+func gitHubAddresses(w cli.World, server string) (web, rest, graphQL string, err error) {
+	if server == "" {
+		server, rest, graphQL = firstSet(w, "GITHUB_SERVER_URL"), firstSet(w, "GITHUB_API_URL"), firstSet(w, "GITHUB_GRAPHQL_URL")
+	}
+	server, rest = strings.TrimSuffix(server, "/"), strings.TrimSuffix(rest, "/")
+	for _, address := range []string{server, rest, graphQL} {
+		if u, err := url.Parse(address); err != nil || address != "" && (u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+			return "", "", "", fmt.Errorf("the address of GitHub %q is not an http or https URL", address)
+		}
+	}
+	if rest == "" && server != "" && server != "https://github.com" {
+		u, _ := url.Parse(server) // parsed above
+		rest = server + "/api/v3"
+		if strings.HasSuffix(u.Hostname(), ".ghe.com") {
+			rest = u.Scheme + "://api." + u.Host
+		}
+	}
+	if graphQL == "" && rest != "" {
+		graphQL = strings.TrimSuffix(rest, "/v3") + "/graphql" // below /api/v3 of a server, or at the root of a host of its own
+	}
+	return server, rest, graphQL, nil
 }
 
 // firstSet returns the first of these environment variables that is not empty.

@@ -104,6 +104,46 @@ func TestVerifyReportsWhatItCannotCheck(t *testing.T) {
 	}
 }
 
+// TestVerifyAsksTheRightGitHub: GitHub Actions sets the addresses of its GitHub. Otherwise they follow from the kind of the server.
+func TestVerifyAsksTheRightGitHub(t *testing.T) {
+	t.Parallel()
+	type env map[string]string
+	const web, rest, graphQL = "GITHUB_SERVER_URL", "GITHUB_API_URL", "GITHUB_GRAPHQL_URL"
+	for name, c := range map[string]struct {
+		env  env
+		flag string
+		want [3]string
+	}{
+		"nothing is set": {},
+		"github.com": {env: env{web: "https://github.com", rest: "https://api.github.com", graphQL: "https://api.github.com/graphql"},
+			want: [3]string{"https://github.com", "https://api.github.com", "https://api.github.com/graphql"}},
+		"github.com, by its pages": {env: env{web: "https://github.com"}, want: [3]string{"https://github.com"}},
+		"GHE.com": {env: env{web: "https://acme.ghe.com", rest: "https://api.acme.ghe.com", graphQL: "https://api.acme.ghe.com/graphql"},
+			want: [3]string{"https://acme.ghe.com", "https://api.acme.ghe.com", "https://api.acme.ghe.com/graphql"}},
+		"GHE.com, by its pages": {flag: "https://acme.ghe.com/", want: [3]string{"https://acme.ghe.com", "https://api.acme.ghe.com", "https://api.acme.ghe.com/graphql"}},
+		"a server": {env: env{web: "https://git.example", rest: "https://git.example/api/v3", graphQL: "https://git.example/api/graphql"},
+			want: [3]string{"https://git.example", "https://git.example/api/v3", "https://git.example/api/graphql"}},
+		"a server, by its pages":  {flag: "https://git.example", want: [3]string{"https://git.example", "https://git.example/api/v3", "https://git.example/api/graphql"}},
+		"an API elsewhere":        {env: env{web: "https://git.example", rest: "https://api.git.example/"}, want: [3]string{"https://git.example", "https://api.git.example", "https://api.git.example/graphql"}},
+		"only an API":             {env: env{rest: "https://git.example/api/v3"}, want: [3]string{"", "https://git.example/api/v3", "https://git.example/api/graphql"}},
+		"a flag in another's run": {env: env{web: "https://github.com", rest: "https://api.github.com", graphQL: "https://api.github.com/graphql"}, flag: "https://git.example", want: [3]string{"https://git.example", "https://git.example/api/v3", "https://git.example/api/graphql"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := cli.World{Lookup: func(name string) (string, bool) { v, ok := c.env[name]; return v, ok }}
+			a, b, d, err := gitHubAddresses(w, c.flag)
+			if got := [3]string{a, b, d}; err != nil || got != c.want {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+	for _, address := range []string{"git.example", "ftp://git.example", "https://"} {
+		if _, _, _, err := gitHubAddresses(cli.World{}, address); err == nil {
+			t.Errorf("%q was accepted", address)
+		}
+	}
+}
+
 // TestVerifyPrintsJSON: the report is JSON with the names in the documentation.
 func TestVerifyPrintsJSON(t *testing.T) {
 	t.Parallel()
@@ -144,13 +184,46 @@ func TestVerifyNamesWhatTheChainDoesNotCover(t *testing.T) {
 	}
 }
 
+// TestStrictVerificationAcceptsOnlyProof: with --strict, a link that GitHub does not prove has the exit code 2.
+func TestStrictVerificationAcceptsOnlyProof(t *testing.T) {
+	t.Parallel()
+	holds, stated, others := provenance.Link{Verdict: provenance.Holds}, provenance.Link{Verdict: provenance.Stated}, provenance.Link{Verdict: provenance.Others}
+	for name, c := range map[string]struct {
+		links        []provenance.Link
+		result       provenance.Result
+		code, strict int
+		message      string
+	}{
+		"everything holds":     {[]provenance.Link{holds, holds}, provenance.ChainHolds, cli.ExitOK, cli.ExitOK, ""},
+		"a link only stated":   {[]provenance.Link{holds, stated}, provenance.ChainHolds, cli.ExitOK, cli.ExitUnchecked, "does not prove 1 link,"},
+		"commits by others":    {[]provenance.Link{others, others}, provenance.ChainHolds, cli.ExitOK, cli.ExitUnchecked, "does not prove 2 links,"},
+		"a broken chain":       {[]provenance.Link{others}, provenance.ChainBroken, cli.ExitFailed, cli.ExitFailed, "does not hold"},
+		"an unconfirmed chain": {[]provenance.Link{others}, provenance.ChainUnknown, cli.ExitUnchecked, cli.ExitUnchecked, "could not be confirmed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for strict, want := range map[bool]int{false: c.code, true: c.strict} {
+				var errs strings.Builder
+				w := cli.World{Args: []string{}, Out: io.Discard, Err: &errs}
+				root := cli.Root(w)
+				root.RunE = func(*cobra.Command, []string) error {
+					return show(w, "octo/calc#2", provenance.Report{Result: c.result, Links: c.links}, verifyFlags{strict: strict})
+				}
+				if code := cli.Execute(t.Context(), w, root); code != want || strict && !strings.Contains(errs.String(), c.message) {
+					t.Errorf("strict %v: got code %d, want %d: %s", strict, code, want, errs.String())
+				}
+			}
+		})
+	}
+}
+
 // TestVerifyWithoutKeysConfirmsNothing: the result names the App, and only a chain that holds with a trusted key has the exit code 0.
 func TestVerifyWithoutKeysConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	w := cli.World{Args: []string{}, Out: fullDisk{}, Err: io.Discard}
 	root := cli.Root(w)
 	root.RunE = func(*cobra.Command, []string) error {
-		return show(w, "octo/calc#2", provenance.Report{Result: provenance.ChainHolds}, false)
+		return show(w, "octo/calc#2", provenance.Report{Result: provenance.ChainHolds}, verifyFlags{})
 	}
 	if code := cli.Execute(t.Context(), w, root); code != cli.ExitUnchecked {
 		t.Errorf("a report that cannot be written: got code %d", code)
@@ -163,7 +236,7 @@ func TestVerifyWithoutKeysConfirmsNothing(t *testing.T) {
 		r := provenance.Report{PullRequest: "octo/calc#2", Result: result, App: &provenance.Person{Login: "other[bot]"}}
 		root := cli.Root(w)
 		root.RunE = func(*cobra.Command, []string) error {
-			return show(w, "octo/calc#2", r, false)
+			return show(w, "octo/calc#2", r, verifyFlags{})
 		}
 		code := cli.Execute(t.Context(), w, root)
 		if named := strings.Contains(out.String(), "the chain holds, with a key that only the statement names (App @other[bot])."); code != want || named != (result == provenance.ChainUnpinned) {

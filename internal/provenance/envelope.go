@@ -114,10 +114,10 @@ func encode(p Predicate) ([]byte, error) {
 	return compact.Bytes(), nil
 }
 
-// fence encloses the envelope in a comment.
+// fence matches the code block with the envelope in a comment.
 var fence = regexp.MustCompile("(?s)\n```json\n(\\{[^`]*\\})\n```\n")
 
-// keyPrefix is what the marker of a comment with a statement begins with after the number of the task's life.
+// markerKey matches the key in the marker of a comment with a statement: the number of the task's life, and that of the pull request.
 var markerKey = regexp.MustCompile(`^[0-9]+\.provenance-[0-9]+$`)
 
 // Find returns the envelope in the text of a comment. It returns false for a comment without one.

@@ -45,7 +45,7 @@ func TestMergeIsCompared(t *testing.T) {
 		"a change is missing":             {fork, tree("x="+lines, "y=1", "n=1"), Altered},
 		"another change":                  {fork, tree("x=a b", "y=1", "n=1"), Altered},
 		"a deletion is missing":           {fork, tree("x="+mine, "y=1", "z=1", "n=1"), Altered},
-		"the base's file changed":         {tree("x="+lines, "y=2", "z=1"), tree("x="+mine, "y=3", "n=1"), Unknown},
+		"the base's file changed":         {tree("x="+lines, "y=2", "z=1"), tree("x="+mine, "y=3", "n=1"), Altered},
 		"too large to compare":            {tree("x=huge", "y=1", "z=1"), tree("x="+merged, "y=1", "n=1"), Unknown},
 		"both, and other lines":           {tree("x="+theirs, "y=1", "z=1"), tree("x=A b c d door f g h I", "y=1", "n=1"), Unknown},
 		"the right lines elsewhere":       {tree("x=i b c d e f g h i", "y=1", "z=1"), tree("x=I b c d e f g h i", "y=1", "n=1"), Unknown},
@@ -55,6 +55,39 @@ func TestMergeIsCompared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			verdict, detail, err := comparison{gh: blobs{}, fork: fork, head: head, before: c.before, merged: c.merged}.verdict(t.Context())
+			if err != nil || verdict != c.want {
+				t.Errorf("got %q (%s), %v, want %q", verdict, detail, err, c.want)
+			}
+		})
+	}
+}
+
+// TestRenamesAreCompared: if one side renames a file and the other edits it, git puts the edit into the renamed file. An edit that nobody made is
+// found nevertheless.
+func TestRenamesAreCompared(t *testing.T) {
+	t.Parallel()
+	const lines, first, last, both = "a b c d e f g h i", "A b c d e f g h i", "a b c d e f g h I", "A b c d e f g h I"
+	fork := tree("old="+lines, "y=1")
+	for name, c := range map[string]struct {
+		head, before, merged map[string]File
+		want                 Verdict
+	}{
+		"the pull request renames":             {tree("new="+lines, "y=1"), tree("old="+first, "y=1"), tree("new="+first, "y=1"), Holds},
+		"the pull request renames and edits":   {tree("new="+last, "y=1"), tree("old="+first, "y=1"), tree("new="+both, "y=1"), Holds},
+		"the base renames":                     {tree("old="+last, "y=1"), tree("new="+lines, "y=1"), tree("new="+last, "y=1"), Holds},
+		"the base renames and edits":           {tree("old="+last, "y=1"), tree("new="+first, "y=1"), tree("new="+both, "y=1"), Holds},
+		"both edit the same line":              {tree("new="+first, "y=1"), tree("old=1 b c d e f g h i", "y=1"), tree("new="+first, "y=1"), Unknown},
+		"a line more":                          {tree("new="+lines, "y=1"), tree("old="+first, "y=1"), tree("new=door "+first, "y=1"), Unknown},
+		"another file more":                    {tree("new="+lines, "y=1"), tree("old="+first, "y=1"), tree("new="+first, "y=1", "door=1"), Altered},
+		"the old file stays":                   {tree("new="+lines, "y=1"), tree("old="+first, "y=1"), tree("new="+first, "old="+first, "y=1"), Altered},
+		"a deletion and another file":          {tree("new=1 2 3", "y=1"), tree("old="+first, "y=1"), tree("new=1 2 3 door", "y=1"), Altered},
+		"the base did not edit it":             {tree("new="+lines, "y=1"), fork, tree("new="+first, "y=1"), Altered},
+		"a file too large to compare":          {tree("new=huge", "y=1"), tree("old="+first, "y=1"), tree("new="+first, "y=1"), Unknown},
+		"an edit of another file than renamed": {tree("new="+lines, "y=1"), tree("old="+first, "y=1"), tree("new="+first, "y=2"), Altered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verdict, detail, err := comparison{gh: blobs{}, fork: fork, head: c.head, before: c.before, merged: c.merged}.verdict(t.Context())
 			if err != nil || verdict != c.want {
 				t.Errorf("got %q (%s), %v, want %q", verdict, detail, err, c.want)
 			}

@@ -74,6 +74,16 @@ func (r *Report) Others() (n int) {
 	return n
 }
 
+// Unproven returns the number of links that do not affect the result, although GitHub does not prove them: what is only stated, or by others.
+func (r *Report) Unproven() (n int) {
+	for _, l := range r.Links {
+		if l.Verdict == Others || l.Verdict == Stated {
+			n++
+		}
+	}
+	return n
+}
+
 func (r *Report) add(name string, v Verdict, detail string) {
 	r.Links = append(r.Links, Link{name, v, detail})
 	switch {

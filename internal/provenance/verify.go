@@ -55,7 +55,7 @@ func (v *verification) run(ctx context.Context, keys []Key, r *Report) error {
 	}
 	r.App = &v.pull.By
 	if len(keys) == 0 && v.pull.By.Login == actionsBot {
-		r.add(LinkStatement, Unknown, "everybody who can push can write as @"+actionsBot+", so its comments prove nothing: give the deployment's keys with --key")
+		r.add(LinkStatement, Unknown, "everybody who can push can write as @"+actionsBot+", so its comments prove nothing. Pass the deployment's public keys with --key")
 		return nil
 	}
 	comments, complete, err := v.gh.Comments(ctx, v.pull.Number, v.pull.By.ID)
@@ -170,7 +170,7 @@ func (v *verification) signature(ctx context.Context, at found, keys []Key, r *R
 	detail := "signed with the key " + k.ID
 	switch {
 	case len(keys) == 0:
-		detail += ", which only the statement itself names: give the deployment's keys with --key to trust no one who can write as the App"
+		detail += ", which the statement itself names. Pass the deployment's public keys with --key: without them, anybody who controls an App could have signed it"
 	case !k.Retired.IsZero():
 		detail += ", which was retired later, on " + day(k.Retired)
 	}
