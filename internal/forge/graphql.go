@@ -1,40 +1,18 @@
 package forge
 
 import (
-	"strings"
-
 	"github.com/google/go-github/v66/github"
 
+	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/state"
 )
 
-// actor is an account in GraphQL. Only users and bots have a DatabaseID.
-type actor struct {
-	Type       string `json:"__typename"`
-	Login      string `json:"login"`
-	DatabaseID int64  `json:"databaseId"`
-}
+type (
+	actor    = client.Actor
+	pageInfo = client.PageInfo
+)
 
-// actorFields selects the fields of actor. The login of a bot lacks "[bot]" here.
-const actorFields = `{ __typename login ... on User { databaseId } ... on Bot { databaseId } }`
-
-// person returns the account with its login as in REST. A nil actor is a deleted account, which GitHub shows as
-// "ghost".
-func (a *actor) person() state.Person {
-	if a == nil {
-		return state.Person{Login: "ghost"}
-	}
-	p := state.Person{ID: a.DatabaseID, Login: a.Login, Bot: a.Type == "Bot"}
-	if p.Bot && !strings.HasSuffix(p.Login, "[bot]") {
-		p.Login += "[bot]"
-	}
-	return p
-}
-
-type pageInfo struct {
-	HasNextPage bool   `json:"hasNextPage"`
-	EndCursor   string `json:"endCursor"`
-}
+const actorFields = client.ActorFields
 
 // rateCost is the cost of a query in GraphQL points, and the remaining points of the installation.
 type rateCost struct {

@@ -51,7 +51,7 @@ type linkedNode struct {
 
 func (n *linkedNode) pr() LinkedPR {
 	return LinkedPR{
-		Repo: n.Repository.NameWithOwner, Number: n.Number, Title: n.Title, URL: n.URL, By: n.Author.person(),
+		Repo: n.Repository.NameWithOwner, Number: n.Number, Title: n.Title, URL: n.URL, By: n.Author.Person(),
 		Open: n.State == "OPEN", Merged: n.Merged,
 	}
 }

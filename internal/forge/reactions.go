@@ -61,7 +61,7 @@ func (p reactionPage) reactions() []Reaction {
 	var out []Reaction
 	for _, n := range p.Nodes {
 		if n.User != nil {
-			out = append(out, Reaction{Node: n.ID, By: n.User.person(), At: n.CreatedAt})
+			out = append(out, Reaction{Node: n.ID, By: n.User.Person(), At: n.CreatedAt})
 		}
 	}
 	return out

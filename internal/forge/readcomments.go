@@ -81,10 +81,10 @@ type commentNode struct {
 
 func (n *commentNode) comment() Comment {
 	v := Comment{
-		ID: idOf(n.URL), Node: n.ID, URL: n.URL, Author: n.Author.person(), Body: n.Body, CreatedAt: n.CreatedAt, Minimized: n.IsMinimized,
+		ID: idOf(n.URL), Node: n.ID, URL: n.URL, Author: n.Author.Person(), Body: n.Body, CreatedAt: n.CreatedAt, Minimized: n.IsMinimized,
 	}
 	if n.LastEditedAt != nil {
-		editor := n.Editor.person()
+		editor := n.Editor.Person()
 		v.EditedAt, v.Editor = *n.LastEditedAt, &editor
 	}
 	return v

@@ -65,7 +65,7 @@ func (f *Forge) PendingReview(ctx context.Context, r Repo, number int) (*OwnRevi
 	}
 	for i := range data.Repository.PullRequest.Reviews.Nodes {
 		n := &data.Repository.PullRequest.Reviews.Nodes[i]
-		if n.State == "PENDING" && n.Author.person().ID == self.BotID {
+		if n.State == "PENDING" && n.Author.Person().ID == self.BotID {
 			v, err := readReview(op, n)
 			return &v, op.Wrap(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/errand-bot/errand/internal/forge/client"
@@ -13,9 +12,8 @@ import (
 )
 
 const (
-	actorFields = `{ __typename login ... on User { databaseId } ... on Bot { databaseId } }`
-	textFields  = `id url body createdAt lastEditedAt author ` + actorFields + ` editor ` + actorFields
-	pageFields  = `pageInfo { hasNextPage endCursor }`
+	textFields = `id url body createdAt lastEditedAt author ` + client.ActorFields + ` editor ` + client.ActorFields
+	pageFields = `pageInfo { hasNextPage endCursor }`
 
 	commentsQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
   repository(owner: $owner, name: $name) {
@@ -30,7 +28,7 @@ const (
   node(id: $id) {
     __typename
     ... on IssueComment { ` + textFields + `
-      userContentEdits(first: 100) { nodes { editedAt editor ` + actorFields + ` } }
+      userContentEdits(first: 100) { nodes { editedAt editor ` + client.ActorFields + ` } }
       reactions(content: THUMBS_UP, first: 100, after: $after, orderBy: {field: CREATED_AT, direction: ASC}) {
         ` + pageFields + ` nodes { createdAt user { databaseId login } }
       } }
@@ -38,49 +36,35 @@ const (
 }`
 )
 
-type actor struct {
-	Type       string `json:"__typename"`
-	Login      string `json:"login"`
-	DatabaseID int64  `json:"databaseId"`
-}
-
-// person returns the account with its login as in REST. A nil actor is a deleted account.
-func (a *actor) person() provenance.Person {
+// account returns the account of an actor. A nil actor is a deleted account.
+func account(a *client.Actor) provenance.Person {
 	if a == nil {
 		return provenance.Person{}
 	}
-	p := provenance.Person{ID: a.DatabaseID, Login: a.Login, Bot: a.Type == "Bot"}
-	if p.Bot && !strings.HasSuffix(p.Login, "[bot]") {
-		p.Login += "[bot]"
-	}
-	return p
-}
-
-type pageInfo struct {
-	HasNextPage bool   `json:"hasNextPage"`
-	EndCursor   string `json:"endCursor"`
+	p := a.Person()
+	return provenance.Person{ID: p.ID, Login: p.Login, Bot: p.Bot}
 }
 
 type text struct {
-	ID           string     `json:"id"`
-	URL          string     `json:"url"`
-	Title        string     `json:"title"`
-	Body         string     `json:"body"`
-	CreatedAt    time.Time  `json:"createdAt"`
-	LastEditedAt *time.Time `json:"lastEditedAt"`
-	Author       *actor     `json:"author"`
-	Editor       *actor     `json:"editor"`
+	ID           string        `json:"id"`
+	URL          string        `json:"url"`
+	Title        string        `json:"title"`
+	Body         string        `json:"body"`
+	CreatedAt    time.Time     `json:"createdAt"`
+	LastEditedAt *time.Time    `json:"lastEditedAt"`
+	Author       *client.Actor `json:"author"`
+	Editor       *client.Actor `json:"editor"`
 	Edits        struct {
 		Nodes []struct {
-			EditedAt time.Time `json:"editedAt"`
-			Editor   *actor    `json:"editor"`
+			EditedAt time.Time     `json:"editedAt"`
+			Editor   *client.Actor `json:"editor"`
 		} `json:"nodes"`
 	} `json:"userContentEdits"`
 	Reactions struct {
-		PageInfo pageInfo `json:"pageInfo"`
+		PageInfo client.PageInfo `json:"pageInfo"`
 		Nodes    []struct {
-			CreatedAt time.Time `json:"createdAt"`
-			User      *actor    `json:"user"`
+			CreatedAt time.Time     `json:"createdAt"`
+			User      *client.Actor `json:"user"`
 		} `json:"nodes"`
 	} `json:"reactions"`
 }
@@ -89,19 +73,19 @@ type text struct {
 var commentID = regexp.MustCompile(`#issuecomment-([0-9]+)$`)
 
 func (t *text) text() provenance.Text {
-	out := provenance.Text{Title: t.Title, Body: t.Body, By: t.Author.person(), CreatedAt: t.CreatedAt}
+	out := provenance.Text{Title: t.Title, Body: t.Body, By: account(t.Author), CreatedAt: t.CreatedAt}
 	if m := commentID.FindStringSubmatch(t.URL); m != nil {
 		out.ID, _ = strconv.ParseInt(m[1], 10, 64) // digits; one that is too large identifies nothing
 	}
 	if t.LastEditedAt != nil {
-		e := t.Editor.person()
+		e := account(t.Editor)
 		out.Editor, out.EditedAt = &e, *t.LastEditedAt
 	}
 	for _, e := range t.Edits.Nodes {
-		out.Edits = append(out.Edits, provenance.Action{By: e.Editor.person(), At: e.EditedAt})
+		out.Edits = append(out.Edits, provenance.Action{By: account(e.Editor), At: e.EditedAt})
 	}
 	for _, n := range t.Reactions.Nodes {
-		out.ThumbsUp = append(out.ThumbsUp, provenance.Action{By: n.User.person(), At: n.CreatedAt})
+		out.ThumbsUp = append(out.ThumbsUp, provenance.Action{By: account(n.User), At: n.CreatedAt})
 	}
 	return out
 }
@@ -118,8 +102,8 @@ func (r *Reader) Comments(ctx context.Context, number int, by int64) (list []pro
 			Repository *struct {
 				PullRequest *struct {
 					Comments struct {
-						PageInfo pageInfo `json:"pageInfo"`
-						Nodes    []text   `json:"nodes"`
+						PageInfo client.PageInfo `json:"pageInfo"`
+						Nodes    []text          `json:"nodes"`
 					} `json:"comments"`
 				} `json:"pullRequest"`
 			} `json:"repository"`
