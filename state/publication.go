@@ -43,6 +43,9 @@ type Publication struct {
 	Gap   bool   `json:"gap,omitempty"`
 	Run   string `json:"run"`
 	Round int    `json:"round,omitempty"` // of the review, 0 for the first changes
+	// Update is set if GitHub made these commits when errand asked it to add the newest commits of the base to the branch. Then Base is the commit
+	// of the base, and Head and Tree are empty until errand knows the result; there are no run, digest, commits and checks.
+	Update *BranchUpdate `json:"update,omitempty"`
 	// Plan is the hash of the approved plan, and Changes that of the approved changes; both may be empty.
 	Plan    string `json:"plan,omitempty"`
 	Changes string `json:"changes,omitempty"`
@@ -59,6 +62,22 @@ type Publication struct {
 	Title   string `json:"title,omitempty"`
 	Summary string `json:"summary,omitempty"`
 }
+
+// BranchUpdate is a request to GitHub to add the newest commits of the base to the branch of a pull request.
+type BranchUpdate struct {
+	Method UpdateMethod `json:"method"`
+	By     Person       `json:"by,omitzero"` // who asked for it by a command, zero if nobody did
+	Before string       `json:"before"`      // the head that GitHub was asked to update
+}
+
+// UpdateMethod is how GitHub adds the newest commits of the base to a branch.
+type UpdateMethod string
+
+// The methods of updates.
+const (
+	UpdateMerge  UpdateMethod = "merge"  // GitHub merges the base into the branch
+	UpdateRebase UpdateMethod = "rebase" // GitHub puts copies of the branch's commits on the base
+)
 
 // PublishedCommit is a commit as it is on GitHub.
 type PublishedCommit struct {
@@ -142,6 +161,36 @@ func (t *Task) AddPublication(now, restored time.Time) {
 	if p := &t.Publications[len(t.Publications)-1]; p.Unconfirmed {
 		p.At, p.Unconfirmed = now, false
 	}
+}
+
+// AddUpdate stores an update of the branch by GitHub, whose Head is empty if its result is not known yet, and reports whether it is new. It replaces
+// what was stored about the same request. Nothing is stored about a pull request whose commits are not known.
+func (t *Task) AddUpdate(p Publication, restored time.Time) bool {
+	if t.LastPublication() == nil || p.Update == nil {
+		return false
+	}
+	p.Unconfirmed = p.Head == ""
+	last := &t.Publications[len(t.Publications)-1]
+	if last.Update != nil && last.Update.Before == p.Update.Before {
+		if p.Unconfirmed || !last.Unconfirmed {
+			return false
+		}
+		p.Gap = last.Gap
+		*last = p
+		return true
+	}
+	p.Gap = last.At.Before(restored)
+	t.Publications = append(t.Publications, p)
+	t.boundPublications()
+	return true
+}
+
+// PendingUpdate returns the newest publication if it is an update by GitHub whose result is not known yet, otherwise nil.
+func (t *Task) PendingUpdate() *Publication {
+	if n := len(t.Publications); n > 0 && t.Publications[n-1].Update != nil && t.Publications[n-1].Unconfirmed {
+		return &t.Publications[n-1]
+	}
+	return nil
 }
 
 // LastPublication returns the newest publication that is known to have happened, nil if there is none.

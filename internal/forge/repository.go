@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-github/v66/github"
 
 	"github.com/errand-bot/errand/internal/forge/client"
+	"github.com/errand-bot/errand/state"
 )
 
 // File returns the content of a file at a ref (empty: the default branch) and its blob ID. It returns ErrNotFound if
@@ -125,6 +126,36 @@ func (f *Forge) ChangedSince(ctx context.Context, r Repo, base, head string) (Co
 		out.Files = append(out.Files, ChangedFile{
 			Path: c.GetFilename(), OldPath: c.GetPreviousFilename(), Status: c.GetStatus(), Patch: c.GetPatch(),
 		})
+	}
+	return out, nil
+}
+
+// Commit is a commit, without its files.
+type Commit struct {
+	ID, Tree          string
+	Parents           []string
+	Author, Committer state.Person // the accounts; zero if GitHub knows none
+}
+
+// Commit reads a commit.
+func (f *Forge) Commit(ctx context.Context, r Repo, id string) (Commit, error) {
+	op, err := f.client.Read(ctx, r.Installation, "read commit", id+" of "+r.FullName())
+	if err != nil {
+		return Commit{}, err
+	}
+	got, _, err := op.GitHub.Repositories.GetCommit(op.Ctx, r.Owner, r.Name, id, &github.ListOptions{PerPage: 1})
+	if err != nil {
+		return Commit{}, op.Wrap(err)
+	}
+	out := Commit{ID: got.GetSHA(), Tree: got.GetCommit().GetTree().GetSHA()}
+	for _, p := range got.Parents {
+		out.Parents = append(out.Parents, p.GetSHA())
+	}
+	if got.Author != nil {
+		out.Author = person(got.Author)
+	}
+	if got.Committer != nil {
+		out.Committer = person(got.Committer)
 	}
 	return out, nil
 }

@@ -119,6 +119,13 @@ func publicationOf(p *state.Publication, numbers map[string]int, redact func(str
 		At: p.At.UTC(), Unconfirmed: p.Unconfirmed, Gap: p.Gap, Run: numbers[p.Run], Round: p.Round, Plan: p.Plan, Changes: p.Changes,
 		Base: p.Base, Digest: p.Digest, Head: p.Head, Tree: p.Tree, Reported: Reported{Title: redact(p.Title), SummarySHA256: p.Summary},
 	}
+	if u := p.Update; u != nil {
+		out.Update = &Update{Method: string(u.Method), Before: u.Before}
+		if u.By.ID != 0 {
+			by := account(u.By)
+			out.Update.By = &by
+		}
+	}
 	for _, c := range p.Commits {
 		out.Commits = append(out.Commits, Commit(c))
 	}

@@ -77,7 +77,11 @@ func TestDocumentedQueries(t *testing.T) {
 		"a failed check":             {func(c *chain) { c.task.Publications[0].Checks = failed }, true, false},
 		"no checks":                  {func(c *chain) { c.task.Publications[0].Checks, c.task.Publications[1].Checks = nil, nil }, true, false},
 		"no checks of one changeset": {func(c *chain) { c.task.Publications[1].Checks = nil }, true, false},
-		"no statement":               {nil, false, false},
+		"an update by GitHub": {func(c *chain) {
+			c.task.AddUpdate(state.Publication{Head: hex40(9), Tree: hex40(8), Update: &state.BranchUpdate{Method: state.UpdateMerge, Before: c.task.Publications[1].Head}}, day1)
+			c.gh.commits = append(c.gh.commits, CommitInfo{ID: hex40(9), Tree: hex40(8)})
+		}, true, true},
+		"no statement": {nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

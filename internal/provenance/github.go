@@ -2,7 +2,14 @@ package provenance
 
 import (
 	"context"
+	"errors"
 	"time"
+)
+
+// Errors of [GitHub].
+var (
+	ErrGone     = errors.New("GitHub has it no longer")
+	ErrTooLarge = errors.New("the file is too large") // to be compared
 )
 
 // GitHub reads what verification compares a statement with, of one repository. internal/forge/evidence implements it.
@@ -15,8 +22,11 @@ type GitHub interface {
 	Comment(ctx context.Context, id int64) (*Text, error)
 	// Commits returns the commits of a pull request, oldest first, and whether these are all.
 	Commits(ctx context.Context, number int) (list []CommitInfo, complete bool, err error)
+	// Commit, MergeBase, Between and Files return ErrGone if GitHub has no such commit or branch any more.
 	Commit(ctx context.Context, id string) (CommitInfo, error)
 	MergeBase(ctx context.Context, a, b string) (string, error)
+	// Between returns the commits that only head has, oldest first, and whether these are all.
+	Between(ctx context.Context, base, head string) (list []CommitInfo, complete bool, err error)
 	// Files returns the files of a tree by path, and whether these are all.
 	Files(ctx context.Context, tree string) (files map[string]File, complete bool, err error)
 	Blob(ctx context.Context, id string) ([]byte, error)

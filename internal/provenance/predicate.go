@@ -150,23 +150,36 @@ type Publication struct {
 	// Unconfirmed: errand made these commits, but does not know whether it published them. They may be missing.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// Gap: errand may have published others between the publication before and this one, and does not know them.
-	Gap     bool     `json:"gapBefore,omitempty"`
-	Run     int      `json:"run"`
+	Gap bool `json:"gapBefore,omitempty"`
+	// Update is set if GitHub made these commits when errand asked it to update the branch. Then Base is the commit of the base branch, there are no
+	// run, digest, commits and checks, and Head and Tree are empty if errand does not know the result.
+	Update  *Update  `json:"update,omitempty"`
+	Run     int      `json:"run,omitempty"`
 	Round   int      `json:"round,omitempty"`
 	Plan    string   `json:"plan,omitempty"`
 	Changes string   `json:"changes,omitempty"`
-	Base    string   `json:"baseCommit"`
-	Digest  string   `json:"changesetSha256"`
-	Head    string   `json:"headCommit"`
-	Tree    string   `json:"tree"`
+	Base    string   `json:"baseCommit,omitempty"`
+	Digest  string   `json:"changesetSha256,omitempty"`
+	Head    string   `json:"headCommit,omitempty"`
+	Tree    string   `json:"tree,omitempty"`
 	Commits []Commit `json:"commits,omitempty"`
 	Checks  []Check  `json:"checks,omitempty"`
 	// Reported is what only the agent said about the changes.
-	Reported Reported `json:"reportedByAgent"`
+	Reported Reported `json:"reportedByAgent,omitzero"`
+}
+
+// Update is a request by errand that GitHub add the newest commits of the base to the branch.
+type Update struct {
+	Method string   `json:"method"`                // merge or rebase
+	By     *Account `json:"requestedBy,omitempty"` // by a command; nil if nobody did
+	Before string   `json:"headBefore"`
 }
 
 // listed returns the commits that the statement names, with the head, whose commit may have been left out.
 func (p *Publication) listed() []Commit {
+	if p.Head == "" {
+		return p.Commits
+	}
 	if slices.ContainsFunc(p.Commits, func(c Commit) bool { return c.ID == p.Head }) {
 		return p.Commits
 	}

@@ -34,6 +34,7 @@ const (
 	LinkChanges     = "changes"
 	LinkCommits     = "commits"
 	LinkCommit      = "commit"
+	LinkUpdate      = "update"
 	LinkMerge       = "merge"
 )
 

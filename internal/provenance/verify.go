@@ -285,7 +285,7 @@ func (e EarlierPlan) name() string {
 func (v *verification) otherPlans(r *Report, stated string) {
 	heads := map[string]string{}
 	for _, q := range v.p.Publications {
-		if q.Plan != stated && !slices.ContainsFunc(v.p.EarlierPlans, func(e EarlierPlan) bool { return e.Hash == q.Plan }) {
+		if q.Update == nil && q.Plan != stated && !slices.ContainsFunc(v.p.EarlierPlans, func(e EarlierPlan) bool { return e.Hash == q.Plan }) {
 			heads[q.Plan] = q.Head
 		}
 	}

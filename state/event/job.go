@@ -191,6 +191,8 @@ type (
 		Refusal  string     `json:"refusal,omitempty"` // GitHub's reason, a sentence
 		Rebased  bool       `json:"rebased,omitempty"` // the branch was rebased, not merged with the base
 		Begun    bool       `json:"begun,omitempty"`   // GitHub has agreed to update the branch, and does it later
+		// Published is the update by GitHub, for the statement about the pull request; nil if there was none. Its time is that of the event.
+		Published *state.Publication `json:"published,omitempty"`
 		// Request is the command that was known when the branch was compared.
 		Request state.UpdateRequest `json:"request,omitzero"`
 		Reads   int                 `json:"reads,omitempty"` // how often the result was BaseUnknown before

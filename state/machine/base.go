@@ -213,6 +213,7 @@ func startRound(c *change, reason string) {
 // resolveBaseConflict begins a round in which the agent merges the base.
 func resolveBaseConflict(c *change) {
 	read := of[event.BaseRead](c)
+	storeUpdate(c)
 	storeComparison(c)
 	c.t.PR.Updates++
 	c.t.Branch.BaseMoved = true // compared again after the round
@@ -226,6 +227,7 @@ func resolveBaseConflict(c *change) {
 // storeBaseRead stores how the branch compares with its base, and answers the command that asked for it.
 func storeBaseRead(c *change) {
 	read := of[event.BaseRead](c)
+	storeUpdate(c)
 	if read.Begun {
 		c.t.PR.Updates++
 	}

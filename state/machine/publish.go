@@ -129,6 +129,19 @@ func storeHead(c *change) {
 	c.postProvenance()
 }
 
+// storeUpdate stores an update of the branch by GitHub, and states it.
+func storeUpdate(c *change) {
+	p := of[event.BaseRead](c).Published
+	if p == nil {
+		return
+	}
+	stored := *p
+	stored.At = c.e.Now
+	if c.t.AddUpdate(stored, c.p.Restored) {
+		c.postProvenance()
+	}
+}
+
 // rebase moves the VM's commits onto commits that somebody pushed.
 func rebase(c *change, head string) {
 	c.t.Work.Rebases++

@@ -135,9 +135,39 @@ func (r *Reader) Commit(ctx context.Context, id string) (provenance.CommitInfo, 
 	}
 	c, _, err := op.GitHub.Repositories.GetCommit(op.Ctx, r.repo.Owner, r.repo.Name, id, &github.ListOptions{PerPage: 1})
 	if err != nil {
-		return provenance.CommitInfo{}, op.Wrap(err)
+		return provenance.CommitInfo{}, gone(op.Wrap(err))
 	}
 	return commitInfo(c), nil
+}
+
+// gone returns the error that GitHub has no such commit, if it is that, otherwise err.
+func gone(err error) error {
+	if errors.Is(err, client.ErrNotFound) {
+		return fmt.Errorf("%w: %w", provenance.ErrGone, err)
+	}
+	return err
+}
+
+// Between reads the commits that only head has.
+func (r *Reader) Between(ctx context.Context, base, head string) (out []provenance.CommitInfo, complete bool, err error) {
+	op, err := r.read(ctx, "list the commits from", base, "to", head)
+	if err != nil {
+		return nil, false, err
+	}
+	o := github.ListOptions{PerPage: 100}
+	for {
+		c, resp, err := op.GitHub.Repositories.CompareCommits(op.Ctx, r.repo.Owner, r.repo.Name, base, head, &o)
+		if err != nil {
+			return nil, false, gone(op.Wrap(err))
+		}
+		for _, k := range c.Commits {
+			out = append(out, commitInfo(k))
+		}
+		if resp.NextPage == 0 || len(out) > maxPRCommits {
+			return out, len(out) == c.GetTotalCommits(), nil
+		}
+		o.Page = resp.NextPage
+	}
 }
 
 // MergeBase returns the commit at which two commits' histories part.
@@ -148,7 +178,7 @@ func (r *Reader) MergeBase(ctx context.Context, a, b string) (string, error) {
 	}
 	c, _, err := op.GitHub.Repositories.CompareCommits(op.Ctx, r.repo.Owner, r.repo.Name, a, b, &github.ListOptions{PerPage: 1})
 	if err != nil {
-		return "", op.Wrap(err)
+		return "", gone(op.Wrap(err))
 	}
 	return c.GetMergeBaseCommit().GetSHA(), nil
 }
@@ -161,7 +191,7 @@ func (r *Reader) Files(ctx context.Context, tree string) (map[string]provenance.
 	}
 	t, _, err := op.GitHub.Git.GetTree(op.Ctx, r.repo.Owner, r.repo.Name, tree, true)
 	if err != nil {
-		return nil, false, op.Wrap(err)
+		return nil, false, gone(op.Wrap(err))
 	}
 	files := make(map[string]provenance.File, len(t.Entries))
 	for _, e := range t.Entries {

@@ -50,6 +50,7 @@ type GitHub interface {
 	Tree(ctx context.Context, r forge.Repo, commit string) (map[string]forge.TreeEntry, error)
 	Blob(ctx context.Context, r forge.Repo, id string) ([]byte, error)
 	ChangedSince(ctx context.Context, r forge.Repo, base, head string) (forge.Comparison, error)
+	Commit(ctx context.Context, r forge.Repo, id string) (forge.Commit, error)
 	LargeFiles(ctx context.Context, r forge.Repo, list []changeset.Pointer) (map[changeset.Pointer]bool, error)
 	UploadLargeFiles(ctx context.Context, r forge.Repo, objects map[string][]byte) error
 	CreateCommits(ctx context.Context, r forge.Repo, cs *changeset.Changeset, onto string, known map[string]string) (forge.Published, error)

@@ -34,6 +34,9 @@ func (s *Steps) Update(ctx context.Context, w *step.Attempt) (event.Event, error
 	u := &update{Attempt: w, m: m, read: event.BaseRead{
 		Known: t.Branch.Head, Head: t.Branch.Head, Base: m.Base, Request: t.PR.Update, Reads: w.Job.Args.Reads,
 	}}
+	if err := s.findUpdate(ctx, u); err != nil {
+		return event.Event{}, err
+	}
 	asked := t.PR.Update != state.UpdateRequest{}
 	if m.Mergeable != nil && *m.Mergeable && m.Head == t.Branch.Head && !asked && !(t.IsMergeReady() && m.IsBehind) {
 		return u.result(event.BaseBehind), nil // or it has all commits: either may stay so
@@ -71,8 +74,8 @@ func (s *Steps) compare(ctx context.Context, u *update, asked bool) (event.Event
 	switch {
 	case err != nil:
 		return event.Event{}, fmt.Errorf("compare the branch with its base: %w", err)
-	case missing.AheadBy == 0 && u.Job.Attempted && head != t.Branch.Head:
-		return u.result(event.BaseUpdated), nil // by an earlier attempt, or a person was faster
+	case missing.AheadBy == 0 && u.Job.Attempted:
+		return s.updatedBefore(ctx, u)
 	case missing.AheadBy == 0:
 		return u.result(event.BaseCurrent), nil
 	case !*u.m.Mergeable:
@@ -83,6 +86,17 @@ func (s *Steps) compare(ctx context.Context, u *update, asked bool) (event.Event
 		return u.result(event.BaseLimit), nil
 	}
 	return s.update(ctx, u, missing)
+}
+
+// updatedBefore returns the event of a branch that an earlier attempt updated, unless a person was faster.
+func (s *Steps) updatedBefore(ctx context.Context, u *update) (event.Event, error) {
+	if err := s.findLostUpdate(ctx, u); err != nil {
+		return event.Event{}, err
+	}
+	if u.read.Head == u.Task.Branch.Head {
+		return u.result(event.BaseCurrent), nil
+	}
+	return u.result(event.BaseUpdated), nil
 }
 
 // conflict returns the event of a conflict. An agent's merge of a base that changed a workflow could not be published without the permission
@@ -105,18 +119,29 @@ func (s *Steps) update(ctx context.Context, u *update, missing forge.Comparison)
 		return event.Event{}, err
 	}
 	asked := u.Task.PR.Update.Rebase
-	u.read.Rebased = asked || u.m.OnlyRebases
+	u.read.Rebased = u.method() == state.UpdateRebase
 	head, err := s.GitHub.UpdatePRBranch(ctx, u.Repo, u.m.Node, u.read.Head, u.read.Rebased)
 	if isRefusal(err) && u.read.Rebased && !asked {
 		u.read.Rebased = false
 		head, err = s.GitHub.UpdatePRBranch(ctx, u.Repo, u.m.Node, u.read.Head, false)
 	}
-	switch {
-	case isRefusal(err):
+	if isRefusal(err) {
 		return s.refused(ctx, u, missing, err)
-	case err != nil:
+	}
+	if err != nil {
 		return event.Event{}, fmt.Errorf("update the branch: %w", err)
-	case head == "" || head == u.read.Head: // GitHub is about to do it
+	}
+	done := state.BranchUpdate{Method: state.UpdateMerge, By: u.read.Request.By, Before: u.read.Head}
+	if u.read.Rebased {
+		done.Method = state.UpdateRebase
+	}
+	if head == u.read.Head { // GitHub is about to do it
+		head = ""
+	}
+	if err := s.stateUpdate(ctx, u, done, head); err != nil {
+		return event.Event{}, err
+	}
+	if head == "" {
 		u.read.Begun = true
 		return u.result(event.BaseUnknown), nil
 	}
