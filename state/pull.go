@@ -48,6 +48,10 @@ type PR struct {
 	InRound bool `json:"in_round,omitempty"`
 	// Unread is set if a review could not be read while the task did something else. It is read when that is done.
 	Unread bool `json:"unread,omitempty"`
+	// Unstated is why the newest statement of provenance is not on the pull request, a sentence; empty if it is, or is about to be. StatementFailures
+	// counts how often posting it failed for good.
+	Unstated          string `json:"unstated,omitempty"`
+	StatementFailures int    `json:"statement_failures,omitempty"`
 	// Repair is what errand did about failing checks, nil before anything was done.
 	Repair *CIRepair `json:"repair,omitempty"`
 

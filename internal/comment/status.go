@@ -205,6 +205,9 @@ func facts(t *state.Task, v View) []string {
 			add("Checks", checksText(t.PR))
 			add("Flaky", flakyText(t.PR))
 		}
+		if t.PR.Unstated != "" {
+			add("Provenance", "the signed statement is missing or out of date. "+markdown.Sentence(markdown.Line(t.PR.Unstated, 200)))
+		}
 		if t.PR.DCO && t.PR.State == state.PROpen {
 			add("Sign-off", "the DCO check fails. "+dcoRemedy(t, v))
 		}

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,9 @@ func publications(t *state.Task) string {
 		text := p.Head
 		if p.Gap {
 			text = "-" + text
+		}
+		if p.Update != nil {
+			text += "(" + string(p.Update.Method) + " " + p.Update.Before + ")"
 		}
 		if p.Unconfirmed {
 			text += "?"
@@ -88,6 +92,83 @@ func TestPublicationsSurviveAccidents(t *testing.T) {
 	}
 }
 
+// TestUpdatesByGitHubAreStated: an update of the branch by GitHub is stored once, with its result as soon as it is known, and stated each time.
+func TestUpdatesByGitHubAreStated(t *testing.T) {
+	t.Parallel()
+	read := func(result event.BaseResult, head, before string) event.Event {
+		return event.Event{Payload: event.BaseRead{Known: before, Head: cmp.Or(head, before), Result: result, Begun: head == "",
+			Published: &state.Publication{Head: head, Update: &state.BranchUpdate{Method: state.UpdateMerge, Before: before}}}}
+	}
+	done, begun := read(event.BaseUpdated, "U", "H"), read(event.BaseUnknown, "", "H")
+	for name, c := range map[string]struct {
+		known  []state.Publication
+		events []event.Event
+		want   string
+		states bool // after the last event
+	}{
+		"an update":                     {[]state.Publication{{Head: "H"}}, []event.Event{done}, "H U(merge H)", true},
+		"an update, begun":              {[]state.Publication{{Head: "H"}}, []event.Event{begun}, "H (merge H)?", true},
+		"begun, and done":               {[]state.Publication{{Head: "H"}}, []event.Event{begun, done}, "H U(merge H)", true},
+		"done, and done again":          {[]state.Publication{{Head: "H"}}, []event.Event{done, done}, "H U(merge H)", false},
+		"done, and begun again":         {[]state.Publication{{Head: "H"}}, []event.Event{done, begun}, "H U(merge H)", false},
+		"two updates":                   {[]state.Publication{{Head: "H"}}, []event.Event{done, read(event.BaseUpdated, "V", "U")}, "H U(merge H) V(merge U)", true},
+		"before a conflict":             {[]state.Publication{{Head: "H"}}, []event.Event{begun, read(event.BaseConflict, "U", "H")}, "H U(merge H)", true},
+		"of commits by an older errand": {nil, []event.Event{done}, "", false},
+		"no update":                     {[]state.Publication{{Head: "H"}}, []event.Event{{Payload: event.BaseRead{Known: "H", Head: "H", Result: event.BaseCurrent}}}, "H", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := openPR(t)
+			l.task.Publications, l.task.Branch.Head = c.known, "H"
+			for _, e := range c.events {
+				l.do(e)
+			}
+			if got := publications(l.task); got != c.want || l.states() != c.states {
+				t.Errorf("got publications %q and a statement: %t, want %q, %t", got, l.states(), c.want, c.states)
+			}
+		})
+	}
+}
+
+// TestFailedStatementIsPostedAgain: a statement that cannot be posted is tried again, later and later and a limited number of times, also after the end
+// of the task. The status comment knows why it is missing until it is posted.
+func TestFailedStatementIsPostedAgain(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]bool{"of an open pull request": false, "after the merge": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := openPR(t)
+			l.task.Publications = []state.Publication{{Head: "H", At: l.now}}
+			if end {
+				l.do(event.Event{By: writer, Payload: event.PRClosed{Merged: true}})
+			}
+			phase := l.task.Phase
+			post := &state.Post{Kind: state.PostProvenance, OnPR: true}
+			failed := event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobPost, Class: state.ClassGitHub, Reason: "GitHub refuses it."}, Post: post}}
+			var waits []time.Duration
+			for range maxStatementFailures + 1 {
+				l.do(failed)
+				for _, j := range l.jobs {
+					if j.Kind == state.JobPost && j.Post.Kind == state.PostProvenance && j.Args.Number == l.task.PR.Number {
+						waits = append(waits, j.NotBefore.Sub(l.now))
+					}
+				}
+				if l.task.PR.Unstated != "GitHub refuses it." || l.task.Phase != phase {
+					t.Errorf("the status says %q in %s", l.task.PR.Unstated, l.task.Phase)
+				}
+			}
+			const m = time.Minute
+			if want := []time.Duration{5 * m, 10 * m, 20 * m, 40 * m, 60 * m}; !slices.Equal(waits, want) {
+				t.Errorf("posted again after %v, want %v", waits, want)
+			}
+			l.do(event.Event{Payload: event.Posted{Post: post, Comment: state.Posted{ID: 70, Kind: string(post.Kind), OnPR: true, Number: l.task.PR.Number}}})
+			if l.task.PR.Unstated != "" || l.task.PR.StatementFailures != 0 {
+				t.Errorf("after it was posted: got %+v", l.task.PR)
+			}
+		})
+	}
+}
+
 // TestRestoredErrandKeepsTheBetterStatement: what errand states after a restoration would lack what it published since the backup, until it
 // publishes something, which is then marked.
 func TestRestoredErrandKeepsTheBetterStatement(t *testing.T) {
@@ -106,6 +187,11 @@ func TestRestoredErrandKeepsTheBetterStatement(t *testing.T) {
 	}
 	c = next()
 	if storeHead(c); len(c.jobs) != 1 || publications(c.t) != "H -B" {
+		t.Errorf("got jobs %v and publications %q", kindsOf(c.jobs), publications(c.t))
+	}
+	c = next()
+	c.e.Payload = event.BaseRead{Published: &state.Publication{Head: "U", Update: &state.BranchUpdate{Method: state.UpdateRebase, Before: "H"}}}
+	if storeUpdate(c); len(c.jobs) != 1 || publications(c.t) != "H -U(rebase H)" {
 		t.Errorf("got jobs %v and publications %q", kindsOf(c.jobs), publications(c.t))
 	}
 }

@@ -192,6 +192,12 @@ var stepRows = []Row{
 		Doc: "reason and hint are posted; retry reads it again",
 	},
 	{
+		From: anyPhase, On: event.KindStepFailed,
+		If: "the statement of provenance could not be posted", when: isStatementFailure,
+		To: same, do: retryStatement,
+		Doc: "the status comment says so, and it is posted again after a while, a limited number of times",
+	},
+	{
 		From: ended, On: event.KindStepFailed,
 		If: "the status comment, within a day of the end or not too often", when: isEndUnshown,
 		To: same, do: func(c *change) { c.t.Status.Failed++ },

@@ -66,6 +66,9 @@ func replyToEndedTask(c *change) {
 // storePosted stores the ID of a posted comment.
 func storePosted(c *change) {
 	p, post := of[event.Posted](c).Comment, c.e.Post()
+	if post != nil && post.Kind == state.PostProvenance && c.t.PR != nil && c.t.PR.Number == p.Number {
+		c.t.PR.Unstated, c.t.PR.StatementFailures = "", 0
+	}
 	if slices.ContainsFunc(c.t.Posted, func(o state.Posted) bool { return o.ID == p.ID }) {
 		return
 	}
@@ -331,8 +334,33 @@ func dropRemark(c *change, by state.Person, m state.Comment) {
 // knows less than the previous one says, until it publishes something.
 func (c *change) postProvenance() {
 	if last := c.t.LastPublication(); c.t.PR != nil && last != nil && !last.At.Before(c.p.Restored) && !cannotComment(c.t) {
-		c.enqueuePost(fmt.Sprintf("provenance-%d", c.t.PR.Number), state.Post{Kind: state.PostProvenance, OnPR: true})
+		c.t.PR.StatementFailures = 0
+		c.enqueuePost(provenanceKey(c), state.Post{Kind: state.PostProvenance, OnPR: true})
 	}
+}
+
+func provenanceKey(c *change) string { return fmt.Sprintf("provenance-%d", c.t.PR.Number) }
+
+// maxStatementFailures is how often the statement is posted again after it failed for good, until errand publishes something again.
+const maxStatementFailures = 5
+
+// isStatementFailure reports whether the job failed that posts the statement about the published changes.
+func isStatementFailure(c *change) bool {
+	post := c.e.Post()
+	return c.t.PR != nil && of[event.StepFailed](c).Failure.Job == state.JobPost && post != nil && post.Kind == state.PostProvenance
+}
+
+// retryStatement posts the statement again after a while. Meanwhile, and when errand gives up, the status comment says why it is missing.
+func retryStatement(c *change) {
+	noteFailure(c)
+	c.t.PR.Unstated = c.note
+	if c.t.PR.StatementFailures++; c.t.PR.StatementFailures > maxStatementFailures || cannotComment(c.t) {
+		return
+	}
+	j := c.job(state.JobPost, state.LaneTalk, provenanceKey(c))
+	j.Post, j.Args.Number = c.e.Post(), c.t.PR.Number
+	j.NotBefore = c.e.Now.Add(min(statusRetryDelay*c.p.Backoff<<(c.t.PR.StatementFailures-1), c.p.BackoffMax))
+	c.enqueue(j)
 }
 
 // postUnconfirmed enqueues the statement if it is not known whether the last changeset was published, and nothing else will tell.

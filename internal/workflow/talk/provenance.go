@@ -41,7 +41,10 @@ func (s *Steps) provenance(ctx context.Context, w *step.Attempt) (event.Event, e
 		return event.Event{}, fmt.Errorf("state the provenance of pull request #%d: the signed statement looks like a secret, or is not plain text", number)
 	}
 	if before := lastStatement(t, number); before != 0 {
-		_, err := s.GitHub.EditComment(ctx, w.Repo, before, body)
+		c, err := s.GitHub.EditComment(ctx, w.Repo, before, body)
+		if err == nil && t.PR.Unstated != "" {
+			return posted(w, number, c, false), nil // the status comment says that it is missing
+		}
 		if !errors.Is(err, forge.ErrNotFound) { // somebody deleted it
 			return step.Done(), err
 		}

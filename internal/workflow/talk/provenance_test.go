@@ -54,6 +54,10 @@ func TestProvenanceIsOneComment(t *testing.T) {
 	if list := w.Ours(number); len(list) != 1 || !strings.Contains(list[0], `{"payload":"2"}`) {
 		t.Fatalf("after the second publication: got %q", list)
 	}
+	w.Task.PR.Unstated = "It failed."
+	if e := w.Do(state.JobPost, job); event.Of[event.Posted](e).Comment.ID != posted.ID {
+		t.Errorf("got event %+v for an edit after a failure, which the status comment shows", e)
+	}
 	workflowtest.Check(t, w.Ada.DeleteComment(workflowtest.RepoName, posted.ID))
 	e = w.Do(state.JobPost, job)
 	if list := w.Ours(number); len(list) != 1 || event.Of[event.Posted](e).Comment.ID == posted.ID {
