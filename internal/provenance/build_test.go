@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"github.com/errand-bot/errand/internal/comment"
 	"github.com/errand-bot/errand/internal/keyfile"
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/trust"
@@ -82,7 +84,7 @@ func TestStatementFitsIntoAComment(t *testing.T) {
 	t.Parallel()
 	for name, task := range map[string]*state.Task{
 		"one": sample(1, 1), "many commits": sample(1, 250), "many rounds": sample(100, 2), "both": sample(60, 40), "long texts": longTexts(),
-		"many checks": manyChecks(), "everything": everything(),
+		"many checks": manyChecks(), "everything": everything(), "many updates": manyUpdates(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +100,11 @@ func TestStatementFitsIntoAComment(t *testing.T) {
 			if n := len(made.Envelope); n > 52_000 {
 				t.Errorf("got an envelope of %d bytes", n)
 			}
-			e, ok := Find("x\n```json\n" + string(made.Envelope) + "\n```\n\n<!-- errand:1.provenance-8 -->")
+			body := comment.Render(task, state.Post{Kind: state.PostProvenance, OnPR: true, Text: string(made.Envelope), Items: made.Summary}, comment.View{Key: "1.provenance-8"})
+			if n := utf8.RuneCountInString(body); n > comment.MaxLength || len(body) > 65_536 {
+				t.Errorf("got a comment of %d characters, %d bytes", n, len(body))
+			}
+			e, ok := Find(body)
 			if !ok {
 				t.Fatal("the envelope cannot be found again")
 			}
@@ -112,7 +118,7 @@ func TestStatementFitsIntoAComment(t *testing.T) {
 			if short := name != "one" && name != "many commits"; short != (len(p.Shortened) > 0) {
 				t.Errorf("got shortened lists %+v", p.Shortened)
 			}
-			if last := p.Publications[len(p.Publications)-1]; len(last.Commits) == 0 {
+			if last := p.Publications[len(p.Publications)-1]; len(last.Commits) == 0 && last.Update == nil {
 				t.Error("the newest commits are left out")
 			}
 			seen := map[string]bool{}
@@ -125,6 +131,19 @@ func TestStatementFitsIntoAComment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// manyUpdates returns a task whose branch GitHub updated after each publication.
+func manyUpdates() *state.Task {
+	t := sample(state.MaxPublications/2, 5)
+	list := t.Publications
+	t.Publications = nil
+	for i, p := range list {
+		t.Publications = append(t.Publications, p, state.Publication{At: p.At, Plan: p.Plan, Base: hex40(i), Head: hex40(i), Tree: hex40(i), Update: &state.BranchUpdate{
+			Method: state.UpdateMerge, By: state.Person{ID: 4_000_000_001, Login: strings.Repeat("x", 39)}, Before: p.Head,
+		}})
+	}
+	return t
 }
 
 func longTexts() *state.Task {

@@ -41,6 +41,9 @@ func Describe(version, keys string, public ed25519.PublicKey) (Deployment, error
 	return Deployment{Version: version, KeyID: id, PublicKey: base64.StdEncoding.EncodeToString(der), Keys: keys}, nil
 }
 
+// ErrTooLong is the error of [Sign] for a statement that does not fit into a comment, although its lists were shortened.
+var ErrTooLong = errors.New("the statement is too long")
+
 // Sign returns the envelope, as one line of JSON, of the statement with a predicate. The statement's subject is the head that was
 // published last.
 func Sign(ctx context.Context, p Predicate, private ed25519.PrivateKey) ([]byte, error) {
@@ -52,7 +55,7 @@ func Sign(ctx context.Context, p Predicate, private ed25519.PrivateKey) ([]byte,
 		return nil, err
 	}
 	if len(payload) > maxPayload {
-		return nil, fmt.Errorf("sign a statement: it has %d bytes, and the maximum is %d", len(payload), maxPayload)
+		return nil, fmt.Errorf("sign a statement: %w: it has %d bytes, and the maximum is %d", ErrTooLong, len(payload), maxPayload)
 	}
 	public, _ := private.Public().(ed25519.PublicKey)
 	key, err := keyOf(p.Deployment.KeyID, public, private)

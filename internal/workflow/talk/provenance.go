@@ -27,6 +27,9 @@ func (s *Steps) provenance(ctx context.Context, w *step.Attempt) (event.Event, e
 		return step.Done(), nil // the task began anew, or was purged
 	}
 	made, err := s.Provenance.State(ctx, t)
+	if errors.Is(err, provenance.ErrTooLong) {
+		return event.Event{}, &step.Problem{Reason: "The statement does not fit into a comment, although its lists were shortened.", Class: state.ClassInternal, Permanent: true, Err: err}
+	}
 	if err != nil {
 		return event.Event{}, fmt.Errorf("state the provenance of pull request #%d: %w", number, err)
 	}
@@ -38,7 +41,7 @@ func (s *Steps) provenance(ctx context.Context, w *step.Attempt) (event.Event, e
 	p := state.Post{Kind: state.PostProvenance, OnPR: true, Text: string(made.Envelope), Items: made.Summary}
 	body, _ := s.Redact.Redact(comment.Render(t, p, v))
 	if !strings.Contains(body, p.Text) {
-		return event.Event{}, fmt.Errorf("state the provenance of pull request #%d: the signed statement looks like a secret, or is not plain text", number)
+		return event.Event{}, &step.Problem{Reason: "The signed statement looks like a secret, or is not plain text, so it was not posted.", Class: state.ClassInternal, Permanent: true}
 	}
 	if before := lastStatement(t, number); before != 0 {
 		c, err := s.GitHub.EditComment(ctx, w.Repo, before, body)

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/provenance"
 	"github.com/errand-bot/errand/internal/sim/simgithub"
 	"github.com/errand-bot/errand/internal/workflow"
+	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -89,10 +90,12 @@ func TestProvenanceIsNotPosted(t *testing.T) {
 		signer states
 		change func(t *state.Task)
 		want   error
+		reason string // for people, if the step knows it
 	}{
 		"another pull request": {change: func(t *state.Task) { t.PR.Number++ }},
 		"no pull request":      {change: func(t *state.Task) { t.PR = nil }},
 		"nothing published":    {change: func(t *state.Task) { t.Publications = nil }},
+		"too long":             {signer: states{fmt.Errorf("sign it: %w", provenance.ErrTooLong)}, change: func(*state.Task) {}, want: provenance.ErrTooLong, reason: "does not fit into a comment"},
 		"without a key":        {signer: states{lost}, change: func(*state.Task) {}, want: lost},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,6 +104,10 @@ func TestProvenanceIsNotPosted(t *testing.T) {
 			number := w.Task.PR.Number
 			c.change(w.Task)
 			e, err := w.Try(state.JobPost, job)
+			var p *step.Problem
+			if c.reason != "" && (!errors.As(err, &p) || !p.Permanent || !strings.Contains(p.Reason, c.reason)) {
+				t.Errorf("got error %v, want the reason %q", err, c.reason)
+			}
 			if !errors.Is(err, c.want) || e.Payload != nil || len(w.Ours(number)) != 0 {
 				t.Errorf("got event %+v, error %v, comments %q", e, err, w.Ours(number))
 			}
