@@ -64,6 +64,8 @@ const (
 	ReplyUpdatesFull     = "updates_full"         // as many commands to update the branch wait as may wait
 	ReplyNoOpenPR        = "no_open_pr"           // there is no open pull request to update
 	ReplyRetryClosed     = "retry_closed"         // a task does not continue or begin again while its issue is closed
+	ReplyNoTask          = "no_task"              // the issue has no task
+	ReplyNoTaskClosed    = "no_task_closed"       // the issue has no task and is closed
 )
 
 // Why errand began a round by itself (Post.Reason of PostRoundExpired).

@@ -189,7 +189,7 @@ func (s *Steps) Handle(ctx context.Context, job *state.Job) (event.Event, error)
 	if err != nil {
 		return event.Event{}, err
 	}
-	if t == nil && job.Kind != state.JobVet && job.Kind != state.JobReact {
+	if t == nil && job.Kind != state.JobVet && job.Kind != state.JobReact && !talk.NeedsNoTask(job) {
 		return step.Done(), nil
 	}
 	return do(ctx, step.NewAttempt(job, t, s.Store, zerolog.Ctx(ctx)))

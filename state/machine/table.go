@@ -62,4 +62,4 @@ func without(all []state.Phase, but ...state.Phase) []state.Phase {
 }
 
 // table is the complete transition table. It is never changed; rows are tried from the top.
-var table = slices.Concat(peopleRows, commandRows, updateRows(state.VerbUpdate), updateRows(state.VerbRebase), messageRows, runRows, stepRows, suspendRows, publishRows, talkRows)
+var table = slices.Concat(peopleRows, withoutTask(), commandRows, updateRows(state.VerbUpdate), updateRows(state.VerbRebase), messageRows, runRows, stepRows, suspendRows, publishRows, talkRows)

@@ -358,3 +358,28 @@ var commandRows = []Row{
 		Doc: "👀; comments are gathered for a while, then the agent addresses them",
 	},
 }
+
+// withoutTask are the rows of commands on an issue without a task that start none: because the issue is closed, or because they need a task.
+func withoutTask() (rows []Row) {
+	starting := []state.Verb{state.VerbPlan, state.VerbMessage, state.VerbRestart}
+	isStarting := func(o state.Order) bool { return slices.Contains(starting, o.Verb) }
+	startsNone := func(c *change) bool { return !slices.ContainsFunc(of[event.Commented](c).Orders, isStarting) }
+	for _, verb := range append(starting, state.VerbApprove, state.VerbCancel, state.VerbStop, state.VerbRetry, state.VerbStatus, state.VerbReplan, state.VerbBudget,
+		state.VerbModel, state.VerbCreatePR, state.VerbIssue, state.VerbUpdate, state.VerbRebase, state.VerbHelp, state.VerbUnknown) {
+		rows = append(rows, Row{
+			On: event.KindCommented, Verb: verb,
+			If: "by a writer, in a comment on an issue that is closed", when: all(isAuthorized, isOnIssue, isIssueClosed, not(isIssueText), not(startsNothing)),
+			To: same, do: replyWithoutTask(state.ReplyNoTaskClosed),
+			Doc: "😕, and, once a day, a comment that asks to reopen the issue",
+		})
+		if !slices.Contains(starting, verb) {
+			rows = append(rows, Row{
+				On: event.KindCommented, Verb: verb,
+				If: "by a writer, in a comment on an issue, without a command that starts a task", when: all(isAuthorized, isOnIssue, not(isIssueText), startsNone),
+				To: same, do: replyWithoutTask(state.ReplyNoTask),
+				Doc: "😕, and, once a day, a comment that says how to start a task",
+			})
+		}
+	}
+	return rows
+}

@@ -53,6 +53,9 @@ func (s *Steps) Post(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	if p.Kind == state.PostProvenance {
 		return s.provenance(ctx, w)
 	}
+	if w.Task == nil {
+		return s.replyWithoutTask(ctx, w)
+	}
 	if obsolete(w, p) || isPosted(w) {
 		return s.postedBefore(ctx, w)
 	}
