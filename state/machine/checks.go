@@ -203,7 +203,8 @@ func isExamined(c *change) bool {
 	return mayRepair(c) && of[event.ChecksExamined](c).Head == c.t.Branch.Head
 }
 
-// applyExamination stores which checks are to run again before GitHub is asked, waits for those that do, begins a round that repairs the other ones, or asks people to take over.
+// applyExamination stores which checks are to run again before GitHub is asked, waits for those that do, begins a round that repairs the other
+// ones, or asks people to take over.
 func applyExamination(c *change) {
 	e := of[event.ChecksExamined](c)
 	r := repairs(c)

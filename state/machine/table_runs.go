@@ -322,7 +322,7 @@ var publishRows = []Row{
 		From: []state.Phase{state.PhasePROpen}, On: event.KindChecksExamined,
 		If: "they are the head's, and nobody has been asked to take over", when: isExamined,
 		To: []state.Phase{Same, state.PhaseAddressingReview}, do: applyExamination,
-		Doc: "errand waits for checks that run again, begins a round that repairs the others, or asks people to take over",
+		Doc: "errand has checks run again, waits for them, begins a round that repairs the others, or asks people to take over",
 	},
 	{
 		From: open, On: event.KindBaseMoved,
