@@ -90,6 +90,11 @@ type Task struct {
 	Subject string
 	// Setup and Check are the repository's own commands; errand runs Check after the agent.
 	Setup, Check []string
+	// CheckBeforePR are the checks that errand runs only after all others succeeded.
+	CheckBeforePR []string
+	// Coverage and Mutation are the lowest accepted percentages, of changed lines that tests cover, and of mutants on changed
+	// lines that tests detect; 0 for none.
+	Coverage, Mutation int
 	// TestEnv and TestFiles are the names of variables and the paths of files that the operator provides for tests.
 	TestEnv, TestFiles []string
 	MergeCommits       bool
@@ -110,7 +115,7 @@ type Task struct {
 
 // ListsChanges reports whether a check has a placeholder for the changed files or the affected modules.
 func (t Task) ListsChanges() bool {
-	return slices.ContainsFunc(t.Check, func(c string) bool {
+	return slices.ContainsFunc(slices.Concat(t.Check, t.CheckBeforePR), func(c string) bool {
 		return strings.Contains(c, "{changed_files}") || strings.Contains(c, "{affected_modules}")
 	})
 }

@@ -176,7 +176,7 @@ type ThreadAnswer struct {
 	Commit string `json:"commit,omitempty"` // local id; mapped before it is posted
 }
 
-// CheckResult is one of the repository's own commands.
+// CheckResult is the result of one of the repository's own commands, or of a gate on changed code.
 type CheckResult struct {
 	Name     string        `json:"name"`
 	Command  string        `json:"command"`
@@ -185,6 +185,8 @@ type CheckResult struct {
 	Skipped  string        `json:"skipped,omitempty"` // why it was not run; Code is 0 then
 	Duration time.Duration `json:"duration"`
 	Tail     string        `json:"tail,omitempty"`
+	// Gate marks the result of a gate. Its name has the figure, its code is 0 or 1, and its tail says why it failed.
+	Gate bool `json:"gate,omitempty"`
 }
 
 // The kinds of sandboxes, which are the VMs of the provider `local`.

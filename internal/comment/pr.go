@@ -200,6 +200,9 @@ func (w prWriter) checks() string {
 			result = "skipped: " + markdown.Cell(markdown.Line(c.Skipped, 100))
 		case c.TimedOut:
 			result = "**timed out**"
+		case c.Code != 0 && c.Gate:
+			reason, _, _ := strings.Cut(c.Tail, "\n")
+			result = "**failed**: " + markdown.Cell(markdown.Line(reason, 300))
 		case c.Code != 0:
 			result = fmt.Sprintf("**failed** (exit %d)", c.Code)
 		}

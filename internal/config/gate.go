@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/errand-bot/errand/internal/pushgate"
 	"github.com/errand-bot/errand/state/settings"
@@ -37,6 +39,38 @@ type RepoGate struct {
 	Protected []string `yaml:"protected"`
 	// Unprotected narrows the operator's `unprotected` to these patterns; an empty list allows nothing.
 	Unprotected *[]string `yaml:"unprotected"`
+}
+
+// RepoGates sets how well tests have to cover changed code. After all commands of check succeeded, errand reads the reports
+// that they wrote; below a gate the agent gets the lines that lack tests, like the output of a failing check.
+type RepoGates struct {
+	// Coverage is the lowest percentage of the changed lines with code that tests have to cover, 1 to 100; 0 means no gate.
+	Coverage int `yaml:"coverage"`
+	// Mutation is the lowest percentage of the mutants on changed lines that tests have to detect, 1 to 100; 0 means no gate.
+	Mutation int `yaml:"mutation"`
+	// Reports lists patterns of the paths of the reports, such as build/reports/**/*.xml. By default errand reads lcov.info,
+	// coverage.xml, cobertura*.xml, coverage.cobertura.xml, jacoco*.xml, coverage.out, cover.out and mutations.xml in any folder.
+	Reports []string `yaml:"reports"`
+}
+
+// maxReportPatterns is the maximum number of patterns of reports.
+const maxReportPatterns = 50
+
+func (g RepoGates) problems(r *report, setup, check []RepoCommand) {
+	r.unless(g.Coverage >= 0 && g.Coverage <= 100, "gates.coverage", "write a percentage from 0 to 100")
+	r.unless(g.Mutation >= 0 && g.Mutation <= 100, "gates.mutation", "write a percentage from 0 to 100")
+	r.unless(len(check) > 0 || g.Coverage == 0 && g.Mutation == 0, "gates", "a command in check has to write the reports")
+	r.unless(len(g.Reports) <= maxReportPatterns, "gates.reports", "%d patterns are too many; write at most %d", len(g.Reports), maxReportPatterns)
+	for i, pattern := range g.Reports {
+		key := fmt.Sprintf("gates.reports[%d]", i)
+		r.unless(!strings.HasPrefix(pattern, "/") && !slices.Contains(strings.Split(pattern, "/"), ".."), key, "write a path within the checkout")
+		if err := pushgate.CheckGlobs([]string{pattern}); err != nil {
+			r.unless(false, key, "%q is not a pattern such as build/**/jacoco.xml", cut(pattern))
+		}
+	}
+	for i, c := range setup {
+		r.unless(!c.BeforePR, fmt.Sprintf("setup[%d].before_pr", i), "this is for commands of check")
+	}
 }
 
 func (g Gate) problems(r *report) {

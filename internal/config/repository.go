@@ -54,6 +54,8 @@ type RepoFile struct {
 	// Check lists commands that must succeed before a pull request is opened. In them {changed_files} stands for the
 	// files that differ from the base, and {affected_modules} for the modules that contain those files.
 	Check []RepoCommand `yaml:"check"`
+	// Gates sets how well tests have to cover the lines that a pull request changes.
+	Gates RepoGates `yaml:"gates"`
 	// Env sets variables for setup, agents and check: {NAME: value}. Do not put secrets there. Variables that errand and
 	// the agents' programs use themselves cannot be changed.
 	Env map[string]string `yaml:"env"`
@@ -104,6 +106,9 @@ type RepoCommand struct {
 	Run string `yaml:"run"`
 	// Timeout ends the command; 10 minutes by default, at most 2 hours.
 	Timeout time.Duration `yaml:"timeout"`
+	// BeforePR is for slow commands of check: they run only after all others succeeded, right before errand publishes, and
+	// agents are not asked to run them before each commit.
+	BeforePR bool `yaml:"before_pr"`
 }
 
 // RepoLimits are a repository's own limits, which cannot exceed the operator's.
@@ -163,7 +168,7 @@ func ParseRepo(data []byte, defaults settings.Settings, holdsSecret func(text st
 	}
 	set(&s.Guidance, f.Guidance)
 	s.AllowUsers, s.AllowBots = slices.Clone(f.Trust.AllowUsers), slices.Clone(f.Trust.AllowBots)
-	s.Setup, s.Check = commands(f.Setup), commands(f.Check)
+	s.Setup, s.Check, s.Gates = commands(f.Setup), commands(f.Check), settings.Gates(f.Gates)
 	s.Env = maps.Clone(f.Env)
 	f.Limits.apply(&s.Limits)
 	s.VM, s.Keep = f.VM.settings(defaults.VM), slices.Clone(f.Keep)
@@ -188,7 +193,7 @@ func commands(list []RepoCommand) []settings.Command {
 		if c.Timeout == 0 {
 			c.Timeout = defaultRepoTimeout
 		}
-		out = append(out, settings.Command{Name: c.Name, Run: c.Run, Timeout: c.Timeout})
+		out = append(out, settings.Command{Name: c.Name, Run: c.Run, Timeout: c.Timeout, BeforePR: c.BeforePR})
 	}
 	return out
 }
@@ -248,6 +253,7 @@ func (f RepoFile) problems(s settings.Settings) report {
 	commandProblems(&r, "setup", f.Setup)
 	commandProblems(&r, "check", f.Check)
 	placeholderProblems(&r, f.Setup, f.Check)
+	f.Gates.problems(&r, f.Setup, f.Check)
 	f.VM.problems(&r)
 	keepProblems(&r, f.Keep)
 	guidanceProblems(&r, "guidance", s.Guidance)

@@ -148,7 +148,7 @@ func TestParseRepoReportsProblems(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"unknown key":           {"plan: none\ncheks:\n- go test\n", "line 2: cheks: this key is unknown; did you mean check?"},
 		"a plain command":       {"check: go test ./...\n", "line 1: check: write a list, such as [a, b]"},
-		"a number":              {"check: [5]\n", "line 1: check[0]: write a command such as go test ./..., or a mapping with run, name and timeout"},
+		"a number":              {"check: [5]\n", "line 1: check[0]: write a command such as go test ./..., or a mapping with run, name, timeout and before_pr"},
 		"a command's key":       {"setup:\n- run: make\n  time: 5m\n", "line 3: setup[0].time: this key is unknown; "},
 		"no command":            {"setup:\n- name: x\n", "line 2: setup[0]: write the command, such as go test ./..."},
 		"too long":              {"setup:\n- run: x\n  timeout: 3h\n", "line 3: setup[0].timeout: at most 2h"},

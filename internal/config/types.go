@@ -69,7 +69,7 @@ func expectedValue(t reflect.Type) string {
 	case reflect.TypeFor[Secret]():
 		return "write env:NAME or file:/path"
 	case reflect.TypeFor[RepoCommand]():
-		return "write a command such as go test ./..., or a mapping with run, name and timeout"
+		return "write a command such as go test ./..., or a mapping with run, name, timeout and before_pr"
 	}
 	switch t.Kind() {
 	case reflect.Bool:

@@ -105,8 +105,12 @@ func applyChecks(c *change) {
 	}
 	for _, r := range res.Checks {
 		if r.Code != 0 || r.TimedOut {
+			how := fmt.Sprintf("failed with exit code %d", r.Code)
+			if r.Gate {
+				how = "failed"
+			}
 			c.feedback(state.Feedback{ID: fmt.Sprintf("check:%s:%s", c.t.Work.LocalHead, r.Name), Kind: state.FeedbackChecks, At: c.e.Now,
-				Body: fmt.Sprintf("`%s` failed with exit code %d:\n%s", r.Command, r.Code, r.Tail)})
+				Body: fmt.Sprintf("`%s` %s:\n%s", r.Command, how, r.Tail)})
 		}
 	}
 	c.launchRun(runOfPhase(c.t.Phase))

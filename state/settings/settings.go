@@ -32,6 +32,8 @@ type Settings struct {
 	Publish PublishMode `json:"publish,omitempty" yaml:"publish"`
 	Setup   []Command   `json:"setup,omitempty" yaml:"setup"`
 	Check   []Command   `json:"check,omitempty" yaml:"check"`
+	// Gates judge changed code by the reports of the checks.
+	Gates Gates `json:"gates,omitzero" yaml:"gates"`
 	// Env is set on VMs for set-up, agents and checks. It must not contain secrets.
 	Env        map[string]string `json:"env,omitempty" yaml:"env"`
 	Protected  []string          `json:"protected,omitempty" yaml:"-"`             // only of tasks started by an older version: the patterns of the operator and the repository
@@ -62,6 +64,14 @@ type Gate struct {
 	Protected        []string `json:"protected,omitempty" yaml:"protected"`
 	// Unprotected lists patterns of paths that may be changed although the operator protects them.
 	Unprotected []string `json:"unprotected,omitzero" yaml:"unprotected"`
+}
+
+// Gates are gates on changed code: the lowest accepted percentages of changed lines that tests cover, and of mutants on them
+// that tests detect. Zero means none. Reports are patterns of the paths of reports, empty for the usual ones.
+type Gates struct {
+	Coverage int      `json:"coverage,omitempty" yaml:"coverage"`
+	Mutation int      `json:"mutation,omitempty" yaml:"mutation"`
+	Reports  []string `json:"reports,omitempty" yaml:"reports"`
 }
 
 // Shell has the command prefixes that agents may run. The zero value means auto-detection.
@@ -148,6 +158,8 @@ type Command struct {
 	Name    string        `json:"name,omitempty" yaml:"name"`
 	Run     string        `json:"run" yaml:"run"`
 	Timeout time.Duration `json:"timeout,omitempty" yaml:"timeout"`
+	// BeforePR marks a slow check, which runs only after all others succeeded.
+	BeforePR bool `json:"before_pr,omitempty" yaml:"before_pr"`
 }
 
 // Limits limit a task. A repository's limits count only up to the operator's.

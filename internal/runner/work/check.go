@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/changeset"
+	"github.com/errand-bot/errand/internal/gates"
 	"github.com/errand-bot/errand/internal/runner/maven"
 	"github.com/errand-bot/errand/internal/runner/proc"
 )
@@ -32,6 +33,10 @@ type CheckSpec struct {
 	// Base is the commit to which Head is compared for PlaceFiles and PlaceModules in commands. The changed files are
 	// also in ERRAND_CHANGED_FILES, one per line, unless the list is too long for a variable.
 	Base string `json:"base,omitempty"`
+	// Gates are judged after all commands succeeded, by the reports that these wrote into the worktree.
+	Gates gates.Gates `json:"gates,omitzero"`
+	// GateBase is the commit to which Head is compared for gates; empty means Base.
+	GateBase string `json:"gate_base,omitempty"`
 	// Files are written into the worktree before the first command and replace existing files.
 	Files []TestFile `json:"files,omitempty"`
 	// Env is added to a small environment with a fresh HOME and TMPDIR. It may contain the paths of caches, such as
@@ -46,6 +51,8 @@ type CheckCommand struct {
 	Name    string        `json:"name"`
 	Command string        `json:"command"`
 	Timeout time.Duration `json:"timeout,omitempty"`
+	// BeforePR runs the command after those without it, and only if all others before it succeeded.
+	BeforePR bool `json:"before_pr,omitempty"`
 }
 
 // The types of the lines on standard output. The output of the commands goes to standard error.
@@ -54,7 +61,8 @@ const (
 	TypeChecksDone  = "checks_done"
 )
 
-// CheckResult is one command's result. Tail is the end of its output: at most 100 lines and 16 kB.
+// CheckResult is the result of a command or a gate. Tail is the end of the command's output, at most 100 lines and 16 kB, or
+// why the gate failed.
 type CheckResult struct {
 	Type     string        `json:"type"`
 	Name     string        `json:"name"`
@@ -64,6 +72,8 @@ type CheckResult struct {
 	TimedOut bool          `json:"timed_out,omitempty"`
 	// Skipped is the reason why the command was not run; Code is 0 then.
 	Skipped string `json:"skipped,omitempty"`
+	// Gate marks the result of a gate, whose Code is 0 or 1. Its name has the figure.
+	Gate bool `json:"gate,omitempty"`
 }
 
 // ChecksDone is the last line. OK means that every command ran and exited with 0. Error is the reason why the checks
@@ -108,15 +118,44 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 			_, _ = fmt.Fprintf(log, "errand: %v; downloads of Maven fail\n", err)
 		}
 	}
+	if !spec.Gates.Enabled() {
+		return place.runAll(ctx, spec, out, log)
+	}
+	in := place.readGateInput(ctx, spec)
+	ok, err := place.runAll(ctx, spec, out, log)
+	if err != nil {
+		return false, err
+	}
+	results := gates.Skip(spec.Gates, skippedAfterFailure)
+	if ok {
+		results = place.judge(spec.Gates, in, place.unrun)
+	}
+	for _, result := range gateResults(results) {
+		ok = ok && result.Code == 0
+		if err := out.Encode(result); err != nil {
+			return false, fmt.Errorf("write result: %w", err)
+		}
+	}
+	return ok, nil
+}
+
+// runAll runs the commands, and reports whether none of them failed.
+func (p *checkPlace) runAll(ctx context.Context, spec CheckSpec, out *json.Encoder, log io.Writer) (bool, error) {
 	isolation := spec.Isolation
 	if isolation == "" {
 		isolation = proc.Probe()
 	}
 	ok := true
-	for _, c := range spec.Commands {
-		result, err := place.run(ctx, c, spec, isolation, log)
-		if err != nil {
-			return false, fmt.Errorf("run check %s: %w", c.Name, err)
+	for _, c := range inOrder(spec.Commands) {
+		result := CheckResult{Type: TypeCheckResult, Name: c.Name, Skipped: skippedAfterFailure}
+		if ok || !c.BeforePR {
+			var err error
+			if result, err = p.run(ctx, c, spec, isolation, log); err != nil {
+				return false, fmt.Errorf("run check %s: %w", c.Name, err)
+			}
+			if result.Skipped != "" && p.unrun == "" {
+				p.unrun = c.Name
+			}
 		}
 		ok = ok && result.Code == 0 && !result.TimedOut
 		if err := out.Encode(result); err != nil {
@@ -131,6 +170,7 @@ type checkPlace struct {
 	dir     string // contains tree/, home/ and tmp/
 	tree    string
 	changed difference
+	unrun   string // the name of the first command that had nothing to run on
 }
 
 // stalePlaceAge is the age at which the directory of a killed check is removed.

@@ -34,7 +34,7 @@ func All() []Layer {
 			"internal/clock", "internal/hetznerbill", "internal/rsatest", "internal/webtest",
 		}, nil},
 		{"materials", "One subject each; nothing about tasks, GitHub or VMs.", []string{
-			"prompts", "internal/agentloop/wire", "internal/attachment", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/httpserver", "internal/keyfile", "internal/naming", "internal/pushgate",
+			"prompts", "internal/agentloop/wire", "internal/attachment", "internal/callback/tools", "internal/changeset", "internal/durable", "internal/gates", "internal/httpserver", "internal/keyfile", "internal/naming", "internal/pushgate",
 			"internal/remote", "internal/runlog", "internal/scan", "internal/secretscan", "internal/shellrules",
 		}, nil},
 		{"runner", "The programs on a VM. They know neither the store nor GitHub.", []string{

@@ -185,7 +185,7 @@ func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 	var spec runner.Spec
 	var err error
 	if t.Run.Kind == state.RunCheck {
-		spec, err = s.checkSpec(t, ws, l)
+		spec, err = s.checkSpec(ctx, w, ws, l)
 	} else {
 		spec, err = s.agentSpec(ctx, w, ws, l)
 	}

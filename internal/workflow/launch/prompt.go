@@ -85,8 +85,13 @@ func (s *Steps) promptTask(t *state.Task, turns int) prompts.Task {
 		p.Setup = append(p.Setup, c.Run)
 	}
 	for _, c := range t.Settings.Check {
-		p.Check = append(p.Check, c.Run)
+		if c.BeforePR {
+			p.CheckBeforePR = append(p.CheckBeforePR, c.Run)
+		} else {
+			p.Check = append(p.Check, c.Run)
+		}
 	}
+	p.Coverage, p.Mutation = t.Settings.Gates.Coverage, t.Settings.Gates.Mutation
 	p.TestEnv, p.TestFiles = slices.Sorted(maps.Keys(s.Workspaces.Tests(t).Env)), s.Workspaces.TestPaths(t)
 	return p
 }

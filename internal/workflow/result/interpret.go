@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/errand-bot/errand/internal/agent"
+	"github.com/errand-bot/errand/internal/gates"
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/runner/work"
 	"github.com/errand-bot/errand/internal/trust"
@@ -31,6 +32,7 @@ type Interpreter struct {
 	free   bool   // on a subscription: the agent's cost in dollars is wrong
 	checks []state.CheckResult
 	done   *work.ChecksDone
+	gates  int  // results of gates that its checks have to have
 	cut    bool // a line of its checks was too long, so its content is not known
 }
 
@@ -54,7 +56,9 @@ type Agents interface {
 func New(cfg Config, t *state.Task, r *state.Run) *Interpreter {
 	in := &Interpreter{run: *r, prior: prior(t, r), redact: cfg.Redact, lines: map[runlog.Stream]*trust.Lines{}}
 	in.free = cfg.Subscribed[cfg.Providers[r.Adapter]]
-	if r.Kind != state.RunCheck {
+	if r.Kind == state.RunCheck {
+		in.gates = gates.Gates(t.Settings.Gates).Count()
+	} else {
 		adapter := cfg.Agents.Of(r.Adapter)
 		in.parser, in.form = adapter.NewParser(), r.Repair != nil && adapter.Capabilities().Schema
 	}
@@ -133,10 +137,13 @@ func (in *Interpreter) check(line string) []runlog.Event {
 			tail = strings.ToValidUTF8(tail[max(0, len(tail)-maxNote):], "") // its end has the error
 			r.Name, r.Skipped = in.clean(r.Name, maxLabel), in.clean(r.Skipped, maxLabel)
 			in.checks = append(in.checks, state.CheckResult{
-				Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Skipped: r.Skipped, Duration: r.Duration, Tail: tail,
+				Name: r.Name, Command: r.Name, Code: r.Code, TimedOut: r.TimedOut, Skipped: r.Skipped, Duration: r.Duration, Tail: tail, Gate: r.Gate,
 			})
 			if r.Skipped != "" {
 				return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: r.Name + ": skipped, " + r.Skipped}}
+			}
+			if r.Gate {
+				return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: r.Name, IsError: r.Code != 0}}
 			}
 			return []runlog.Event{{Kind: runlog.KindToolResult, ToolName: "check", Text: fmt.Sprintf("%s: exit code %d", r.Name, r.Code), IsError: r.Code != 0}}
 		}
@@ -351,9 +358,24 @@ func (in *Interpreter) checksResult(x runlog.Exit) state.RunResult {
 			out.Status, out.Class, out.Message = state.StatusCrashed, state.RunFatal, "a check failed, and its result is missing"
 			break
 		}
+		if in.missesGate() {
+			out.Status, out.Class, out.Message = state.StatusCrashed, state.RunFatal, "the result of a gate on changed code is missing"
+			break
+		}
 		out.Message = in.clean(sum.Sentence(), maxNote)
 	}
 	return out
+}
+
+// missesGate reports whether a gate has no result. A gate never passes by absence.
+func (in *Interpreter) missesGate() bool {
+	n := 0
+	for _, c := range in.checks {
+		if c.Gate {
+			n++
+		}
+	}
+	return n < in.gates
 }
 
 // maxSaid is how many characters of an agent's last messages are kept for the next session.

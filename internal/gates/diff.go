@@ -1,0 +1,134 @@
+package gates
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Changes has the added and changed lines of each file, by its path in the repository.
+type Changes map[string]*Lines
+
+// Lines are lines of one file, in ascending order.
+type Lines struct {
+	numbers []int
+	bare    []bool // the line has no statement: it is empty, a comment or only brackets
+}
+
+// Add adds a line, which comes after those that were added before.
+func (l *Lines) Add(number int, text string) {
+	l.numbers, l.bare = append(l.numbers, number), append(l.bare, isBare(text))
+}
+
+// index returns the position of a line.
+func (l *Lines) index(number int) (int, bool) { return slices.BinarySearch(l.numbers, number) }
+
+// isBare reports whether a line has no statement, as far as one can tell from the line alone.
+func isBare(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, "//") || strings.Trim(text, "{}()[];,") == ""
+}
+
+// ParseDiff reads the output of `git diff --unified=0 --text` with the prefixes a/ and b/.
+func ParseDiff(patch []byte) (Changes, error) {
+	p := diffParser{out: Changes{}}
+	for n := 1; len(patch) > 0; n++ {
+		line := patch
+		if i := bytes.IndexByte(patch, '\n'); i >= 0 {
+			line, patch = patch[:i], patch[i+1:]
+		} else {
+			patch = nil
+		}
+		if err := p.line(line); err != nil {
+			return nil, fmt.Errorf("line %d of the differences: %w", n, err)
+		}
+	}
+	return p.out, nil
+}
+
+// diffParser reads a patch. The lengths in a hunk's header say which lines are content, whatever they look like.
+type diffParser struct {
+	out      Changes
+	file     string // empty if it is deleted
+	old, add int    // lines that are left of the hunk
+	next     int    // number of the next added line
+}
+
+func (p *diffParser) line(line []byte) error {
+	switch {
+	case p.old > 0 && bytes.HasPrefix(line, []byte("-")):
+		p.old--
+	case p.add > 0 && bytes.HasPrefix(line, []byte("+")):
+		if p.file != "" {
+			if p.out[p.file] == nil {
+				p.out[p.file] = &Lines{}
+			}
+			p.out[p.file].Add(p.next, string(line[1:]))
+		}
+		p.add--
+		p.next++
+	case bytes.HasPrefix(line, []byte(`\`)): // no newline at the end of the file
+	case p.old > 0 || p.add > 0:
+		return fmt.Errorf("a hunk ends early")
+	case bytes.HasPrefix(line, []byte("@@ ")):
+		return p.hunk(string(line))
+	case bytes.HasPrefix(line, []byte("diff --git ")):
+		p.file, p.next = "", 0
+	case bytes.HasPrefix(line, []byte("+++ ")):
+		return p.name(string(line[len("+++ "):]))
+	}
+	return nil
+}
+
+// name reads the name of the new file, which git quotes if it has unusual characters, and ends with a tab if it has spaces.
+func (p *diffParser) name(text string) error {
+	if strings.HasPrefix(text, `"`) {
+		var err error
+		if text, err = strconv.Unquote(text); err != nil {
+			return fmt.Errorf("the name of a file cannot be read")
+		}
+	} else {
+		text = strings.TrimSuffix(text, "\t")
+	}
+	p.file = ""
+	if text == "/dev/null" {
+		return nil
+	}
+	name, ok := strings.CutPrefix(text, "b/")
+	if !ok {
+		return fmt.Errorf("the name of a file has no prefix")
+	}
+	p.file, p.next = name, 0
+	return nil
+}
+
+// hunk reads a header such as "@@ -3,2 +4,5 @@ func main() {".
+func (p *diffParser) hunk(line string) error {
+	fields := strings.SplitN(line, " ", 4)
+	if len(fields) < 4 || !strings.HasPrefix(fields[1], "-") || !strings.HasPrefix(fields[2], "+") {
+		return fmt.Errorf("the header of a hunk cannot be read")
+	}
+	_, old, okOld := span(fields[1][1:])
+	start, add, okAdd := span(fields[2][1:])
+	if !okOld || !okAdd || add > 0 && start < max(1, p.next) {
+		return fmt.Errorf("the header of a hunk cannot be read")
+	}
+	p.old, p.add, p.next = old, add, start
+	return nil
+}
+
+// span reads "start,length", of which the length may be missing.
+func span(text string) (start, length int, ok bool) {
+	first, second, has := strings.Cut(text, ",")
+	start, err := strconv.Atoi(first)
+	length = 1
+	if has && err == nil {
+		length, err = strconv.Atoi(second)
+	}
+	return start, length, err == nil && start >= 0 && length >= 0 && start <= maxLine && length <= maxLine
+}
+
+// maxLine is the largest number of a line that is read.
+const maxLine = 1 << 30

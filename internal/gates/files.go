@@ -1,0 +1,168 @@
+package gates
+
+import (
+	"cmp"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// files finds the files of the repository that reports name.
+type files struct {
+	tracked map[string]bool
+	byBase  map[string][]string // by the last element of the path
+	roots   []string
+	modules []module
+}
+
+// module is a Go module. Its folder is empty for the root of the repository.
+type module struct {
+	path, dir string
+}
+
+// maxGoMod is how many bytes of a go.mod are read.
+const maxGoMod = 1 << 20
+
+func newFiles(in Input) *files {
+	f := &files{tracked: make(map[string]bool, len(in.Tracked)), byBase: map[string][]string{}, roots: in.Roots}
+	for _, name := range in.Tracked {
+		f.tracked[name] = true
+		f.byBase[path.Base(name)] = append(f.byBase[path.Base(name)], name)
+	}
+	for _, name := range f.byBase["go.mod"] {
+		if data, err := readStart(in.Tree, name, maxGoMod); err == nil {
+			if p := modfile.ModulePath(data); p != "" {
+				f.modules = append(f.modules, module{p, strings.TrimPrefix(path.Dir(name), ".")})
+			}
+		}
+	}
+	slices.SortFunc(f.modules, func(a, b module) int { return cmp.Or(cmp.Compare(len(b.path), len(a.path)), cmp.Compare(a.dir, b.dir)) })
+	return f
+}
+
+// readStart reads the beginning of a regular file.
+func readStart(tree fs.FS, name string, most int64) ([]byte, error) {
+	file, err := openRegular(tree, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	return io.ReadAll(io.LimitReader(file, most))
+}
+
+// goFile returns the file that a cover profile names: by the path of its package, or like any other report.
+func (f *files) goFile(name, report string) string {
+	for _, m := range f.modules {
+		if rest, ok := strings.CutPrefix(name, m.path+"/"); ok {
+			if file := path.Join(m.dir, rest); f.tracked[file] {
+				return file
+			}
+		}
+	}
+	return f.find(name, nil, report)
+}
+
+// maxPath bounds a path in a report, in bytes.
+const maxPath = 4096
+
+// find returns the file that a report names, empty if the repository has none or several of them. sources are the folders
+// to which names are relative; report is the path of the report. A name is looked for, in this order: as an absolute path;
+// below each source; in the report's folder and those above it; and as the end of a path.
+func (f *files) find(name string, sources []string, report string) string {
+	if name == "" || len(name) > maxPath {
+		return ""
+	}
+	if !f.tracked[name] {
+		name = strings.ReplaceAll(name, `\`, "/")
+	}
+	if rest, ok := f.relative(name); ok || path.IsAbs(name) {
+		return f.known(rest)
+	}
+	for _, source := range sources {
+		source = strings.ReplaceAll(source, `\`, "/")
+		if rest, ok := f.relative(source); ok {
+			if file := f.known(path.Join(rest, name)); file != "" {
+				return file
+			}
+		} else if !path.IsAbs(source) {
+			if file := f.above(report, path.Join(source, name)); file != "" {
+				return file
+			}
+		}
+	}
+	if file := f.above(report, name); file != "" {
+		return file
+	}
+	return f.bySuffix(path.Clean(name), report)
+}
+
+// relative returns the path in the repository of an absolute path. Of the root it is ".".
+func (f *files) relative(name string) (string, bool) {
+	if !path.IsAbs(name) {
+		return "", false
+	}
+	name = path.Clean(name)
+	for _, root := range f.roots {
+		if name == root {
+			return ".", true
+		}
+		if rest, ok := strings.CutPrefix(name, strings.TrimSuffix(root, "/")+"/"); ok {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+func (f *files) known(file string) string {
+	if f.tracked[file] {
+		return file
+	}
+	return ""
+}
+
+// above looks for a name relative to the folder of the report, then to each folder above it.
+func (f *files) above(report, name string) string {
+	for dir := path.Dir(report); ; dir = path.Dir(dir) {
+		if file := f.known(path.Join(dir, name)); file != "" {
+			return file
+		}
+		if dir == "." {
+			return ""
+		}
+	}
+}
+
+// bySuffix returns the only file whose path ends with a name. Of several it is the one that shares the most folders with
+// the report, if that is only one.
+func (f *files) bySuffix(name, report string) string {
+	best, most, tie := "", -1, false
+	for _, file := range f.byBase[path.Base(name)] {
+		if !strings.HasSuffix(file, "/"+name) {
+			continue
+		}
+		switch n := shared(file, report); {
+		case n > most:
+			best, most, tie = file, n, false
+		case n == most:
+			tie = true
+		}
+	}
+	if tie {
+		return ""
+	}
+	return best
+}
+
+// shared returns how many folders the beginnings of two paths have in common.
+func shared(a, b string) int {
+	x, y := strings.Split(path.Dir(a), "/"), strings.Split(path.Dir(b), "/")
+	n := 0
+	for n < len(x) && n < len(y) && x[n] == y[n] {
+		n++
+	}
+	return n
+}
