@@ -30,7 +30,7 @@ func most() Data {
 	d := least()
 	d.Task = Task{
 		Owner: "octo", Repo: "calc", Issue: 7, Run: 4, Base: "main", Branch: "errand/7-div", Subject: "ABC-1: {task}",
-		Setup: []string{"go mod download"}, Check: []string{"go vet ./...", "lint {changed_files}"}, TestEnv: []string{"DATABASE_PASSWORD"}, TestFiles: []string{"config/test.key"}, Protected: []string{".github/**"},
+		Setup: []string{"go mod download"}, Check: []string{"go vet ./...", "lint {changed_files}"}, CheckBeforePR: []string{"make cover"}, Coverage: 85, Mutation: 70, TestEnv: []string{"DATABASE_PASSWORD"}, TestFiles: []string{"config/test.key"}, Protected: []string{".github/**"},
 		Turns: 30, Duration: 30 * time.Minute, Memory: "4 GB", Network: "the Go module proxy", LargeFiles: true, Shell: []string{"git", "go", "npm run"}, Denied: []string{"git push", "terraform apply"},
 	}
 	d.Issue = Issue{

@@ -39,7 +39,7 @@ Fixes #
 func input(tpl string) PRInput {
 	return PRInput{
 		Template: tpl, Summary: "`Div` returns `ErrZero`.\n\nFixes #1, thanks @octocat. - [ ] x",
-		Checks: []state.CheckResult{{Name: "test", Command: "go test ./...", Duration: 4 * time.Second}, {Command: "a|b`", Code: 2, Duration: time.Minute}, {Name: "slow", TimedOut: true}, {Name: "lint", Skipped: "no file changed | that is *still* there"}},
+		Checks: []state.CheckResult{{Name: "test", Command: "go test ./...", Duration: 4 * time.Second}, {Command: "a|b`", Code: 2, Duration: time.Minute}, {Name: "slow", TimedOut: true}, {Name: "coverage of changed lines: 91 % (gate 85 %)", Gate: true}, {Name: "detected mutants on changed lines: 50 % (gate 85 %)", Code: 1, Gate: true, Tail: "Tests detect 1 of the 2 | mutants:\n@octo: 3"}, {Name: "lint", Skipped: "no file changed | that is *still* there"}},
 		Notes:  []string{"1 commit was rebased onto commits that were pushed in the meantime"},
 	}
 }

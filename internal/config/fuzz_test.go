@@ -92,6 +92,9 @@ func checkSettings(t *testing.T, s settings.Settings) {
 			t.Errorf("command %+v", c)
 		}
 	}
+	if g := s.Gates; g.Coverage < 0 || g.Coverage > 100 || g.Mutation < 0 || g.Mutation > 100 || len(s.Check) == 0 && g.Coverage+g.Mutation > 0 || pushgate.CheckGlobs(g.Reports) != nil {
+		t.Errorf("gates %+v", g)
+	}
 	for name := range s.Env {
 		if upper := strings.ToUpper(name); upper == "PATH" || strings.HasPrefix(upper, "GIT_") || strings.ContainsAny(name, "= \x00") {
 			t.Errorf("variable %q", name)

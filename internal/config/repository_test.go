@@ -61,6 +61,8 @@ check:
   - name: tests
     run: go test ./...
     timeout: 20m
+  - {run: make cover, before_pr: true}
+gates: {coverage: 85, mutation: 70, reports: [build/**/*.xml]}
 gate: {protected: [schema/**], unprotected: [AGENTS.md], secrets_allowed_in: [], max_paths: 9, max_bytes: 99}
 trust: {allow_users: [ada], allow_bots: ["renovate[bot]"]}
 limits: {turns: 10, duration: 1h, plan_duration: 5m, cost: 2, checks: 1}
@@ -72,7 +74,8 @@ keep: [node_modules, ~/.cache/go-build]
 			s.Draft, s.MergeCommits, s.Resolve, s.Publish = true, true, true, settings.PublishAfterApproval
 			s.Trailers, s.SignOff, s.Comments.Money = true, true, settings.MoneyNever
 			s.Setup = []settings.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
-			s.Check = []settings.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}}
+			s.Check = []settings.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}, {Run: "make cover", Timeout: 10 * time.Minute, BeforePR: true}}
+			s.Gates = settings.Gates{Coverage: 85, Mutation: 70, Reports: []string{"build/**/*.xml"}}
 			s.Gate = settings.Gate{Protected: []string{"schema/**"}, Unprotected: []string{"AGENTS.md"}, SecretsAllowedIn: []string{}, MaxPaths: 9, MaxBytes: 99}
 			s.AllowUsers, s.AllowBots = []string{"ada"}, []string{"renovate[bot]"}
 			s.VM = settings.VM{MinVCPU: 8, MinMemoryMB: 16384, MinDiskGB: 100, Sleep: settings.SleepSnapshot}
@@ -164,6 +167,13 @@ func TestParseRepoReportsProblems(t *testing.T) {
 		"an old key":            {"protected: ['deploy/**']\n", "line 1: protected: this key was replaced; write gate.protected instead"},
 		"a lifted rule":         {"gate: {protected: ['!deploy/**']}\n", `line 1: gate.protected[0]: glob "!deploy/**" begins with an exclamation mark; exceptions are written in gate.unprotected`},
 		"a bad pattern":         {"gate:\n  unprotected:\n  - ok/**\n  - '['\n", `line 4: gate.unprotected[1]: glob "[" is not valid; write a pattern`},
+		"more than all":         {"check: [make]\ngates:\n  coverage: 101\n", "line 3: gates.coverage: write a percentage from 0 to 100"},
+		"less than none":        {"check: [make]\ngates:\n  mutation: -1\n", "line 3: gates.mutation: write a percentage from 0 to 100"},
+		"nothing to measure":    {"gates: {coverage: 85}\n", "line 1: gates: a command in check has to write the reports"},
+		"a report outside":      {"check: [make]\ngates: {reports: [ok, a/../../x]}\n", "line 2: gates.reports[1]: write a path within the checkout"},
+		"a bad report":          {"check: [make]\ngates: {reports: ['[']}\n", `line 2: gates.reports[0]: "[" is not a pattern such as build/**/jacoco.xml`},
+		"too many reports":      {"check: [make]\ngates: {reports: [" + strings.Repeat("a,", 50) + "a]}\n", "line 2: gates.reports: 51 patterns are too many; write at most 50"},
+		"setup before all":      {"setup:\n- run: make\n  before_pr: true\n", "line 3: setup[0].before_pr: this is for commands of check"},
 		"negative paths":        {"gate: {max_paths: -1}\n", "line 1: gate.max_paths: must be greater than zero"},
 		"negative turns":        {"limits:\n  turns: -1\n", "line 2: limits.turns: must be greater than zero"},
 		"infinite cost":         {"limits:\n  cost: .inf\n", "line 2: limits.cost: write a number"},

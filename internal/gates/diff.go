@@ -22,6 +22,9 @@ func (l *Lines) Add(number int, text string) {
 	l.numbers, l.bare = append(l.numbers, number), append(l.bare, isBare(text))
 }
 
+// Numbers returns the numbers of the lines, each once, in ascending order.
+func (l *Lines) Numbers() []int { return slices.Clone(l.numbers) }
+
 // index returns the position of a line.
 func (l *Lines) index(number int) (int, bool) { return slices.BinarySearch(l.numbers, number) }
 
@@ -75,7 +78,7 @@ func (p *diffParser) line(line []byte) error {
 	case bytes.HasPrefix(line, []byte("@@ ")):
 		return p.hunk(string(line))
 	case bytes.HasPrefix(line, []byte("diff --git ")):
-		p.file, p.next = "", 0
+		p.file = ""
 	case bytes.HasPrefix(line, []byte("+++ ")):
 		return p.name(string(line[len("+++ "):]))
 	}
@@ -100,7 +103,7 @@ func (p *diffParser) name(text string) error {
 	if !ok {
 		return fmt.Errorf("the name of a file has no prefix")
 	}
-	p.file, p.next = name, 0
+	p.file = name
 	return nil
 }
 
@@ -112,7 +115,11 @@ func (p *diffParser) hunk(line string) error {
 	}
 	_, old, okOld := span(fields[1][1:])
 	start, add, okAdd := span(fields[2][1:])
-	if !okOld || !okAdd || add > 0 && start < max(1, p.next) {
+	least := 1
+	if l := p.out[p.file]; l != nil {
+		least = l.numbers[len(l.numbers)-1] + 1
+	}
+	if !okOld || !okAdd || add > 0 && start < least {
 		return fmt.Errorf("the header of a hunk cannot be read")
 	}
 	p.old, p.add, p.next = old, add, start

@@ -21,6 +21,7 @@ type xmlReader struct {
 	in    *bufio.Reader
 	left  int // bytes that the token may still have
 	depth int
+	other error // why the encoding cannot be read
 	*xml.Decoder
 }
 
@@ -33,7 +34,8 @@ func newXMLReader(in *bufio.Reader) *xmlReader {
 		if strings.EqualFold(label, "us-ascii") || strings.EqualFold(label, "ascii") {
 			return in, nil
 		}
-		return nil, fmt.Errorf("its encoding is %s instead of UTF-8", quoted(label))
+		x.other = fmt.Errorf("its encoding is %s instead of UTF-8", quoted(label))
+		return nil, x.other
 	}
 	return x
 }
@@ -66,6 +68,9 @@ func (x *xmlReader) next() (xml.Token, error) {
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF
+		}
+		if x.other != nil {
+			return nil, x.other
 		}
 		if errors.Is(err, errElement) {
 			return nil, errElement

@@ -66,6 +66,26 @@ func TestVerdictOnChecks(t *testing.T) {
 	}
 }
 
+// A missed gate returns to the agent like a failing check, with its figure instead of an exit code.
+func TestMissedGateReturnsToTheAgent(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.runChecks()
+	l.end(state.RunResult{Checks: []state.CheckResult{
+		{Name: "test"}, {Name: "coverage: 50 %", Command: "coverage: 50 %", Code: 1, Gate: true, Tail: "a.go: 3"}, {Name: "vet", Command: "go vet", Code: 2, Tail: "a.go is odd"},
+	}})
+	var got []string
+	for _, f := range l.task.Feedback {
+		if f.Kind == state.FeedbackChecks {
+			got = append(got, f.Body)
+		}
+	}
+	want := []string{"`coverage: 50 %` failed:\na.go: 3", "`go vet` failed with exit code 2:\na.go is odd"}
+	if diff := cmp.Diff(want, got); diff != "" || l.task.Run == nil || l.task.Run.Kind != state.RunImplement {
+		t.Errorf("run %+v, feedback (-want +got):\n%s", l.task.Run, diff)
+	}
+}
+
 // Refusals are stored with their time and run, up to a limit on refusals and on rules.
 func TestGateRefusalsAreStored(t *testing.T) {
 	t.Parallel()

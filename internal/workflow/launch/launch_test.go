@@ -253,7 +253,8 @@ func TestLaunchKeepsUnpublishedWork(t *testing.T) {
 func TestLaunchChecks(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
-	w.Task.Settings.Check = []settings.Command{{Run: "make test", Timeout: 2 * time.Minute}, {Name: "lint", Run: "make lint"}}
+	w.Task.Settings.Check = []settings.Command{{Run: "make test", Timeout: 2 * time.Minute}, {Name: "lint", Run: "make lint", BeforePR: true}}
+	w.Task.Settings.Gates = settings.Gates{Coverage: 85, Reports: []string{"out/*"}}
 	w.Building()
 	w.Task.Work.LocalHead = w.Head("main")
 	w.Launching(state.RunCheck)
@@ -262,10 +263,30 @@ func TestLaunchChecks(t *testing.T) {
 	if len(l.FeedbackIDs) != 0 || l.Model != "" || !slices.Equal(spec.Argv, []string{"{runner}", "check"}) || spec.Duration < 12*time.Minute {
 		t.Errorf("got launch %+v, started %+v", l, spec)
 	}
-	for _, want := range []string{w.Task.Work.LocalHead, `"make test"`, `"lint"`} {
+	for _, want := range []string{w.Task.Work.LocalHead, `"make test"`, `"lint"`, `"before_pr":true`, `"gates":{"coverage":85,"reports":["out/*"]}`, `"gate_base":"` + w.Task.Branch.BaseSHA} {
 		if !strings.Contains(spec.Stdin, want) {
 			t.Errorf("got prompt %s, which lacks %s", spec.Stdin, want)
 		}
+	}
+}
+
+// Gates judge what the pull request changes: commits of the base that the published branch has are not part of it.
+func TestGatesCompareWithTheMergedBase(t *testing.T) {
+	t.Parallel()
+	w := workflowtest.New(t)
+	w.Task.Settings.Check = []settings.Command{{Run: "make test"}}
+	w.Task.Settings.Gates = settings.Gates{Mutation: 70}
+	w.Building()
+	old := w.Head("main")
+	base := w.Push("ada", "main", map[string]string{"other.txt": "o\n"})
+	b := &w.Task.Branch
+	b.Head = w.Push("ada", b.Name, map[string]string{"slug.go": "package slug // ours\n"})
+	b.Root, b.BaseSHA = b.Head, old
+	w.Task.Work.LocalHead = b.Head
+	w.Launching(state.RunCheck)
+	w.Launched()
+	if spec := w.Host.Started[0]; !strings.Contains(spec.Stdin, `"gate_base":"`+base) || !strings.Contains(spec.Stdin, `"base":"`+old) {
+		t.Errorf("got %s, want gates that compare with %s and checks that compare with %s", spec.Stdin, base, old)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-bot/errand/internal/runlog"
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 var ended = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
@@ -183,6 +184,36 @@ func FuzzInterpret(f *testing.F) {
 			t.Error("got a secret in the result")
 		}
 	})
+}
+
+// TestGatesNeedResults: a gate of the repository whose result is missing is no success, whatever else succeeded.
+func TestGatesNeedResults(t *testing.T) {
+	t.Parallel()
+	p, err := workflowtest.Patterns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const test, gate, done = `{"type":"check_result","name":"test","code":0}`, `{"type":"check_result","name":"coverage: 91 %","code":0,"gate":true}`, `{"type":"checks_done","ok":true}`
+	for name, tt := range map[string]struct {
+		gates settings.Gates
+		lines []string
+		want  state.RunClass
+	}{
+		"none":            {settings.Gates{}, []string{test, done}, state.RunSucceeded},
+		"all":             {settings.Gates{Coverage: 85}, []string{test, gate, done}, state.RunSucceeded},
+		"missing":         {settings.Gates{Coverage: 85}, []string{test, done}, state.RunFatal},
+		"one of two":      {settings.Gates{Coverage: 85, Mutation: 85}, []string{test, gate, done}, state.RunFatal},
+		"both":            {settings.Gates{Coverage: 85, Mutation: 85}, []string{test, gate, gate, done}, state.RunSucceeded},
+		"names of no use": {settings.Gates{Coverage: 85}, []string{strings.Replace(test, "test", "coverage", 1), done}, state.RunFatal},
+	} {
+		in := result.New(bare(t, p), &state.Task{TaskIssue: state.TaskIssue{Settings: settings.Settings{Gates: tt.gates}}}, &state.Run{ID: "r", Kind: state.RunCheck})
+		for i, l := range tt.lines {
+			in.Line(runlog.Line{Seq: int64(i + 1), Stream: runlog.StreamStdout, Text: l})
+		}
+		if got := in.Exit(runlog.Exit{Cause: runlog.CauseExited}); got.Class != tt.want {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
 }
 
 // TestInterpretRedactsAcrossLines: a private key on standard error is in no event and no result, and names of checks

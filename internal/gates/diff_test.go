@@ -1,0 +1,80 @@
+package gates_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-bot/errand/internal/gates"
+)
+
+const patch = `diff --git a/div.go b/div.go
+index 1111111..2222222 100644
+--- a/div.go
++++ b/div.go
+@@ -1 +1,2 @@ package div
+-package div // old
++package div
+++++ b/other.go
+@@ -5,2 +6,0 @@ func div() {
+--- a/x
+-gone
+@@ -9,0 +9 @@ func div() {
++@@ -1 +1 @@
+\ No newline at end of file
+diff --git a/old b/old
+deleted file mode 100644
+--- a/old
++++ /dev/null
+@@ -1 +0,0 @@
+-gone
+diff --git a/a name b/a name
+new file mode 100644
+--- /dev/null
++++ b/a name	
+@@ -0,0 +1 @@
++x
+diff --git "a/\303\244\n.go" "b/\303\244\n.go"
+--- "a/\303\244\n.go"
++++ "b/\303\244\n.go"
+@@ -0,0 +3 @@
++x
+diff --git a/old.go b/moved.go
+similarity index 100%
+rename from old.go
+rename to moved.go
+`
+
+// TestParseDiff tells which lines count: those that a hunk adds, whatever they look like.
+func TestParseDiff(t *testing.T) {
+	t.Parallel()
+	got, err := gates.ParseDiff([]byte(patch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]int{"div.go": {1, 2, 9}, "a name": {1}, "ä\n.go": {3}}
+	have := map[string][]int{}
+	for name, l := range got {
+		have[name] = l.Numbers()
+	}
+	if diff := cmp.Diff(want, have); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseDiffRefuses(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"a hunk that ends early": "+++ b/x\n@@ -1 +1 @@\n-a\ndiff --git a/y b/y\n",
+		"a header":               "+++ b/x\n@@ nonsense\n",
+		"lines that go back":     "+++ b/x\n@@ -0,0 +5,2 @@\n+a\n+b\n@@ -0,0 +5 @@\n+a\n",
+		"a huge number":          "+++ b/x\n@@ -0,0 +5,99999999999 @@\n+a\n",
+		"no prefix":              "+++ x\n",
+		"a bad name":             "+++ \"x\n",
+	} {
+		if got, err := gates.ParseDiff([]byte(text)); err == nil || !strings.HasPrefix(err.Error(), "line ") {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}
