@@ -60,7 +60,8 @@ func (g RepoGates) problems(r *report, setup, check []RepoCommand) {
 	r.unless(g.Coverage >= 0 && g.Coverage <= 100, "gates.coverage", "write a percentage from 0 to 100")
 	r.unless(g.Mutation >= 0 && g.Mutation <= 100, "gates.mutation", "write a percentage from 0 to 100")
 	r.unless(len(check) > 0 || g.Coverage == 0 && g.Mutation == 0, "gates", "a command in check has to write the reports")
-	r.unless(len(g.Reports) <= maxReportPatterns, "gates.reports", "%d patterns are too many; write at most %d", len(g.Reports), maxReportPatterns)
+	n := len(g.Reports)
+	r.unless(n <= maxReportPatterns, "gates.reports", "%d patterns are too many; write at most %d", n, maxReportPatterns)
 	for i, pattern := range g.Reports {
 		key := fmt.Sprintf("gates.reports[%d]", i)
 		r.unless(!strings.HasPrefix(pattern, "/") && !slices.Contains(strings.Split(pattern, "/"), ".."), key, "write a path within the checkout")

@@ -126,16 +126,13 @@ const (
 
 // shortfall says what a gate lacks, files with the most missed lines first.
 func (m *measurement) shortfall(g gate, good, total int) string {
-	var rows []row
-	head := fmt.Sprintf("Tests cover %d of the %d changed lines with code; at least %d %% are required. Add tests for these lines:", good, total, g.least)
-	unit := "line"
+	required := fmt.Sprintf("at least %d %% are required", g.least)
 	if g.kind == kindMutation {
-		head = fmt.Sprintf("Tests detect %d of the %d mutants on changed lines; at least %d %% are required. Add tests that fail with these mutants:", good, total, g.least)
-		unit, rows = "mutant", m.mutantRows()
-	} else {
-		rows = m.lineRows()
+		head := fmt.Sprintf("Tests detect %d of the %d mutants on changed lines; %s. Add tests that fail with these mutants:", good, total, required)
+		return render(head, "mutant", m.mutantRows(), total-good)
 	}
-	return render(head, unit, rows, total-good)
+	head := fmt.Sprintf("Tests cover %d of the %d changed lines with code; %s. Add tests for these lines:", good, total, required)
+	return render(head, "line", m.lineRows(), total-good)
 }
 
 // row is one line of a list. It stands for so many missed lines or mutants.

@@ -17,7 +17,8 @@ func cut(text string, most int) string {
 
 // quoted returns a name as it is, or quoted if it has characters that could be taken for something else. It is one line.
 func quoted(name string) string {
-	if name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == '`' || r == '"' || r == unicode.ReplacementChar }) {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '`' || r == '"' || r == unicode.ReplacementChar }
+	if name != "" && !strings.ContainsFunc(name, odd) {
 		return cut(name, maxName)
 	}
 	return strconv.Quote(cut(name, maxName))

@@ -69,6 +69,8 @@ check:
   - name: tests
     run: go test ./...
     timeout: 20m
+  - {name: coverage, run: make cover, before_pr: true}
+gates: {coverage: 85}
 gate: {protected: [schema/**]}
 limits: {cost: 5, turns: 40}
 ` + "```" + `
@@ -79,7 +81,7 @@ with a ` + "`go.mod`" + `, ` + "`package.json`" + `, ` + "`pom.xml`" + `, ` + "`
 ` + "`build.gradle.kts`" + `, ` + "`Cargo.toml`" + ` or ` + "`pyproject.toml`" + `.
 Paths are relative to the root of the checkout, which is ` + "`.`" + ` itself. Each path is one quoted word, and a path that begins with a hyphen gets the prefix ` + "`./`" + `.
 So write a placeholder as a separate word without quotes. A command whose placeholder is empty is skipped, and the pull request says so. The changed
-files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one per line, unless they exceed the size of a variable.
+files are also in ` + "`ERRAND_CHANGED_FILES`" + `, one per line, unless they exceed the size of a variable. [gates.md](gates.md) describes ` + "`gates`" + ` and ` + "`before_pr`" + `.
 
 ` + "`commit`" + ` applies to every commit, including merges. The first line of a message fits if it matches the template with the issue's own
 ` + "`{key}`" + ` and ` + "`{number}`" + ` and any text for ` + "`{task}`" + ` and ` + "`{slug}`" + `; then it is not changed. Any other line becomes the ` + "`{task}`" + `: with
