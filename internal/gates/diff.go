@@ -22,9 +22,6 @@ func (l *Lines) Add(number int, text string) {
 	l.numbers, l.bare = append(l.numbers, number), append(l.bare, isBare(text))
 }
 
-// Numbers returns the numbers of the lines, each once, in ascending order.
-func (l *Lines) Numbers() []int { return slices.Clone(l.numbers) }
-
 // index returns the position of a line.
 func (l *Lines) index(number int) (int, bool) { return slices.BinarySearch(l.numbers, number) }
 
