@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"path"
 	"regexp"
@@ -80,6 +79,8 @@ type Registries map[string]Registry
 
 var (
 	registryName   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+	registryHost   = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	registryPort   = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
 	registryHeader = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,60}$`)
 )
 
@@ -100,7 +101,7 @@ func (g Registries) problems(r *report) {
 		if err != nil {
 			r.unless(false, key+".url", "%s", err)
 		} else if other, twice := urls[u.String()]; twice {
-			r.unless(false, key+".url", "it is also the address of registries.%s; write the repositories of both there", other)
+			r.unless(false, key+".url", "it is also the address of registries.%s; an address can have one token", other)
 		} else {
 			urls[u.String()] = name
 		}
@@ -113,9 +114,16 @@ func (g Registries) problems(r *report) {
 		r.unless(token == "" || len(token) >= secretscan.MinKnown, key+".token", "a token of fewer than %d characters cannot be redacted reliably; make a longer one", secretscan.MinKnown)
 		r.unless(!strings.ContainsFunc(token+entry.User, isControl), key+".token", "the token or the user contains a line end or another control character; remove it")
 		r.unless(!strings.Contains(entry.User, ":"), key+".user", "a user's name must not contain a colon")
-		r.unless(entry.Header == "" || registryHeader.MatchString(entry.Header), key+".header", "%q is not the name of a header", cut(entry.Header))
+		r.unless(entry.Header == "" || registryHeader.MatchString(entry.Header) && !isReservedHeader(entry.Header), key+".header", "%q is not the name of a header for a credential", cut(entry.Header))
 		r.unless(entry.Header == "" || entry.User == "", key+".header", "write user or header, not both")
 	}
+}
+
+// isReservedHeader reports whether a header has a meaning of its own in a request.
+func isReservedHeader(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains([]string{"host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "expect", "range", "user-agent", "cookie"}, name) ||
+		strings.HasPrefix(name, "accept") || strings.HasPrefix(name, "if-")
 }
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
@@ -128,10 +136,15 @@ func registryURL(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("%q: write an address such as https://npm.example.org/repository/npm", cut(text))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.RawPath != "":
 		return nil, fmt.Errorf("the address must not contain a user, a query, a fragment or %%: write the credential under token")
-	case net.ParseIP(u.Hostname()) != nil || u.Hostname() != strings.ToLower(u.Hostname()):
-		return nil, fmt.Errorf("%q: write the host's name in lower case, not an IP address, because programs compare it with its certificate", cut(text))
+	case !registryHost.MatchString(u.Hostname()) || len(u.Hostname()) > 253:
+		return nil, fmt.Errorf("%q: write the host's name in lower case, as in its certificate, and neither an IP address nor a pattern", cut(text))
+	case u.Port() != "" && (!registryPort.MatchString(u.Port()) || len(u.Port()) == 5 && u.Port() > "65535"):
+		return nil, fmt.Errorf("%q: write a port from 1 to 65535", cut(text))
 	case u.Path != "" && path.Clean(u.Path) != u.Path:
 		return nil, fmt.Errorf("%q: write the path without empty parts, . or ..", cut(text))
+	}
+	if u.Port() == "443" {
+		u.Host = u.Hostname()
 	}
 	return u, nil
 }

@@ -16,7 +16,7 @@ func TestRegistries(t *testing.T) {
 	t.Parallel()
 	list := doctor.RegistryCheck(func(context.Context) map[string]error {
 		return map[string]error{
-			"works": nil, "refused": fmt.Errorf("%w (403)", egress.ErrCredentialRefused), "lost": errors.New("reach the registry: no such host"),
+			"works": nil, "refused": fmt.Errorf("%w (401)", egress.ErrCredentialRefused), "forbidden": egress.ErrForbidden, "lost": errors.New("reach the registry: no such host"),
 		}
 	})(t.Context())
 	want := []struct {
@@ -24,7 +24,7 @@ func TestRegistries(t *testing.T) {
 		status doctor.Status
 		fix    string
 	}{
-		{"registries.lost", doctor.Failed, "registries.lost.url"}, {"registries.refused", doctor.Failed, "the file of registries.refused.token"}, {"registries.works", doctor.OK, ""},
+		{"registries.forbidden", doctor.Warning, "Download a package"}, {"registries.lost", doctor.Failed, "registries.lost.url"}, {"registries.refused", doctor.Failed, "the file of registries.refused.token"}, {"registries.works", doctor.OK, ""},
 	}
 	if len(list) != len(want) {
 		t.Fatalf("got %+v", list)

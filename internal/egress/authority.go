@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"net"
 	"sync"
 	"time"
 )
@@ -24,7 +25,7 @@ const (
 )
 
 // An Authority issues the certificates with which the proxy answers in place of registries. VMs that use registries trust it, for the hosts of
-// the configured registries only. It is safe for concurrent use.
+// the configured registries and their subdomains only. It is safe for concurrent use.
 type Authority struct {
 	key  *ecdsa.PrivateKey
 	cert *x509.Certificate
@@ -55,6 +56,7 @@ func NewAuthority(secret []byte, hosts []string, now func() time.Time) (*Authori
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
 	template.PermittedDNSDomains, template.PermittedDNSDomainsCritical = hosts, true
+	template.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("make the certificate of the registries' authority: %w", err)

@@ -75,6 +75,9 @@ type Config struct {
 	Authority *Authority
 	// Upstream reaches registries; nil means NewUpstream.
 	Upstream http.RoundTripper
+
+	// tunnelIdle is the time without a byte after which a tunnel to a registry ends; tests set it.
+	tunnelIdle time.Duration
 }
 
 // A Proxy serves the requests of VMs for other hosts. It is safe for concurrent use.
@@ -98,6 +101,9 @@ func New(cfg Config) *Proxy {
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.tunnelIdle == 0 {
+		cfg.tunnelIdle = answerTimeout + idleTimeout
 	}
 	if cfg.Upstream == nil {
 		cfg.Upstream = NewUpstream()

@@ -9,20 +9,20 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
-	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // A Registry is a server of packages. The proxy adds a credential to requests for it, which no VM sees.
 type Registry struct {
 	// Name is the name in the configuration, for messages.
 	Name string
-	// URL is an https address. Requests for the paths below it are forwarded.
+	// URL is an https address without a slash at its end. Requests for the paths below it are forwarded.
 	URL *url.URL
 	// Header and Value are the header that carries the credential, such as "Authorization" and "Bearer TOKEN".
 	Header, Value string
@@ -36,10 +36,10 @@ func (r Registry) host() (name, port string) {
 	return r.URL.Hostname(), port
 }
 
-// contains reports whether a path, which is clean, is the registry's or below it.
-func (r Registry) contains(p string) bool {
-	base := strings.TrimSuffix(r.URL.Path, "/")
-	return p == base || strings.HasPrefix(p, base+"/")
+// contains reports whether an address is the registry's or below it, also as it is written: a slash that is encoded does not separate parts.
+func (r Registry) contains(u *url.URL) bool {
+	below := func(base, p string) bool { return p == base || strings.HasPrefix(p, base+"/") }
+	return below(r.URL.Path, u.Path) && below(r.URL.EscapedPath(), u.EscapedPath())
 }
 
 // registriesAt returns the registries on a host.
@@ -52,11 +52,11 @@ func (p Policy) registriesAt(host, port string) (list []Registry) {
 	return list
 }
 
-// choose returns the registry with the longest path that contains a path, nil if there is none.
-func choose(list []Registry, p string) *Registry {
+// choose returns the registry with the longest path that contains an address, nil if there is none.
+func choose(list []Registry, u *url.URL) *Registry {
 	var best *Registry
 	for i := range list {
-		if list[i].contains(p) && (best == nil || len(list[i].URL.Path) > len(best.URL.Path)) {
+		if list[i].contains(u) && (best == nil || len(list[i].URL.Path) > len(best.URL.Path)) {
 			best = &list[i]
 		}
 	}
@@ -69,7 +69,8 @@ const (
 	registryHeaderTimeout = 30 * time.Second
 )
 
-// NewUpstream returns the transport by which registries are reached. They may have private addresses, because the operator names them.
+// NewUpstream returns the transport by which registries are reached. They may have private addresses, because the operator names them. It does
+// not use HTTP/2, which buffers the answers that VMs do not read.
 func NewUpstream() http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -77,7 +78,6 @@ func NewUpstream() http.RoundTripper {
 		TLSHandshakeTimeout:   helloTimeout,
 		ResponseHeaderTimeout: answerTimeout,
 		IdleConnTimeout:       90 * time.Second,
-		ForceAttemptHTTP2:     true,
 		DisableCompression:    true,
 	}
 }
@@ -99,7 +99,9 @@ func (p *Proxy) serveRegistries(w http.ResponseWriter, r *http.Request, done *ou
 	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return fmt.Errorf("%w: answer: %w", errAnswered, err)
 	}
-	conn := tls.Server(bufferedConn{near, buffered.Reader}, &tls.Config{
+	idle := time.AfterFunc(p.cfg.tunnelIdle, func() { _ = near.Close() })
+	defer idle.Stop()
+	conn := tls.Server(tunnelConn{Conn: near, from: buffered.Reader, idle: idle, limit: p.cfg.tunnelIdle}, &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -117,11 +119,12 @@ func (p *Proxy) serveRegistries(w http.ResponseWriter, r *http.Request, done *ou
 	l := newOneConn(conn)
 	srv := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			done.record(p.forwardToRegistry(w, r, done.Request, here, func() { _ = near.Close() }))
+			p.forwardToRegistry(w, r, *done, here)
 		}),
 		ReadHeaderTimeout: registryHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxRegistryHeader,
-		ErrorLog:  log.New(io.Discard, "", 0), // what clients do wrong is recorded or their own affair
-		ConnState: l.state,
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     log.New(io.Discard, "", 0), // what clients do wrong is recorded or their own affair
+		ConnState:                    l.state,
 	}
 	if err := srv.Serve(l); !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("%w: %w", errAnswered, err)
@@ -130,98 +133,135 @@ func (p *Proxy) serveRegistries(w http.ResponseWriter, r *http.Request, done *ou
 	return nil
 }
 
-// forwardToRegistry forwards one request to the registry that its path belongs to, and returns its record.
-func (p *Proxy) forwardToRegistry(w http.ResponseWriter, r *http.Request, done Request, here []Registry, hangUp func()) Request {
+// forwardToRegistry forwards one request to the registry that its path belongs to, and records it.
+func (p *Proxy) forwardToRegistry(w http.ResponseWriter, r *http.Request, done outcome, here []Registry) {
 	done.At, done.Method, done.Path, done.Allowed = p.cfg.Now(), r.Method, r.URL.Path, false
-	defer func() { done.Took = p.cfg.Now().Sub(done.At) }()
+	var received atomic.Int64
+	defer func() {
+		done.Took, done.Received = p.cfg.Now().Sub(done.At), received.Load()
+		done.record(done.Request)
+	}()
 	registry, err := admit(r, done.Host, here)
 	if err != nil {
 		done.Reason = err.Error()
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // its body is not waited for
+		w.Header().Set("Connection", "close")
 		http.Error(w, "errand: "+done.Reason, http.StatusForbidden)
-		return done
+		return
 	}
 	done.Allowed = true
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	idle := time.AfterFunc(answerTimeout+idleTimeout, func() { cancel(); hangUp() })
-	defer idle.Stop()
-	var received atomic.Int64
-	(&httputil.ReverseProxy{
-		Transport: p.cfg.Upstream, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		Rewrite: func(pr *httputil.ProxyRequest) { registry.sign(pr) },
-		ModifyResponse: func(answer *http.Response) error {
-			answer.Header.Del("Set-Cookie")
-			if answer.StatusCode == http.StatusUnauthorized {
-				answer.Header.Del("WWW-Authenticate") // the client has no credential that could help
-				done.Reason = fmt.Sprintf("the registry %s refuses the credential that the operator configured (401)", registry.Name)
-			}
-			return nil
-		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			done.Reason = fmt.Sprintf("the registry %s cannot be reached: %v", registry.Name, err)
-			http.Error(w, "errand: the registry "+registry.Name+" cannot be reached", http.StatusBadGateway)
-		},
-	}).ServeHTTP(countingResponse{idleWriter{w, idle}, &received}, r.WithContext(ctx))
-	done.Received = received.Load()
-	return done
+	answer, err := p.cfg.Upstream.RoundTrip(registry.request(r))
+	if err != nil {
+		done.Reason = fmt.Sprintf("the registry %s cannot be reached: %v", registry.Name, err)
+		http.Error(w, "errand: the registry "+registry.Name+" cannot be reached", http.StatusBadGateway)
+		return
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusUnauthorized {
+		done.Reason = fmt.Sprintf("the registry %s refuses the credential that the operator configured (401)", registry.Name)
+	}
+	secrets := registry.secrets()
+	copyHeader(w.Header(), answer.Header, secrets)
+	w.WriteHeader(answer.StatusCode)
+	if err := copyWithout(countingResponse{w, &received}, answer.Body, secrets); err != nil {
+		done.Reason = fmt.Sprintf("the answer of the registry %s was broken off: %v", registry.Name, err)
+		received.Store(max(received.Load(), 1)) // part of it may have reached the VM
+		panic(http.ErrAbortHandler)             // the VM must not take the answer for a complete one
+	}
 }
 
 // admit returns the registry for a request, or why it is refused.
 func admit(r *http.Request, host string, here []Registry) (*Registry, error) {
-	if name, _, _ := strings.Cut(r.Host, ":"); !strings.EqualFold(name, host) {
+	if name, _, _ := strings.Cut(r.Host, ":"); !strings.EqualFold(strings.TrimSuffix(name, "."), host) {
 		return nil, refuse("the request in the tunnel to %s is for the server %q", host, cut(r.Host))
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return nil, refuse("%s only answers GET and HEAD here; nothing can be published", host)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.ContentLength != 0 {
+		return nil, refuse("%s only answers GET and HEAD without a body here; nothing can be published", host)
 	}
-	for part := range strings.SplitSeq(strings.ReplaceAll(r.URL.Path, `\`, "/"), "/") {
-		if strings.Trim(part, ".") == "" && len(part) > 1 || strings.HasPrefix(part, "..;") { // some servers ignore what follows a semicolon
-			return nil, refuse("paths must not contain ..")
-		}
+	if err := checkPath(r.URL); err != nil {
+		return nil, err
 	}
-	clean := path.Clean("/" + r.URL.Path)
-	if registry := choose(here, clean); registry != nil {
+	if registry := choose(here, r.URL); registry != nil {
 		return registry, nil
 	}
-	return nil, refuse("%s%s is outside of the registries that the operator configured", host, cut(clean))
+	return nil, refuse("%s%s is outside of the registries that the operator configured", host, cut(r.URL.Path))
 }
 
-// sign replaces the credentials of a request by the registry's, and removes everything else that a VM could use for more than reading.
-func (r Registry) sign(pr *httputil.ProxyRequest) {
-	out := pr.Out
-	out.URL.Scheme, out.URL.Host, out.Host = r.URL.Scheme, r.URL.Host, r.URL.Host
-	out.Body, out.ContentLength = http.NoBody, 0
-	kept := http.Header{}
-	for _, name := range []string{"Accept", "Accept-Encoding", "Accept-Language", "If-Modified-Since", "If-None-Match", "If-Range", "Range", "User-Agent"} {
-		if values := out.Header.Values(name); values != nil {
-			kept[name] = values
+// checkPath refuses paths that a server may take for another one than the proxy does.
+func checkPath(u *url.URL) error {
+	p := u.Path
+	if u.Opaque != "" || !strings.HasPrefix(p, "/") || u.IsAbs() {
+		return refuse("the request must name a path")
+	}
+	if !utf8.ValidString(p) || strings.ContainsFunc(p, func(c rune) bool { return c < ' ' || c == 0x7f || c == '%' || c == '\\' }) {
+		return refuse("the path must not contain control characters, %% or a backslash")
+	}
+	parts := strings.Split(strings.TrimSuffix(p[1:], "/"), "/")
+	for i, part := range parts {
+		name := part
+		if at := strings.IndexAny(part, ";#?"); at >= 0 { // some servers ignore what follows
+			name = part[:at]
+		}
+		name = strings.TrimSpace(name)
+		if name == "" && (i > 0 || len(parts) > 1) || name != "" && strings.Trim(name, ".") == "" {
+			return refuse("the path must not contain empty parts, . or ..")
 		}
 	}
-	kept.Set(r.Header, r.Value)
-	out.Header = kept
+	return nil
 }
 
-// idleWriter extends the time of a response with every write.
-type idleWriter struct {
-	http.ResponseWriter
-	idle *time.Timer
+// request returns the request for the registry: a VM's path and query, the few headers that downloads need, and the registry's credential.
+func (r Registry) request(from *http.Request) *http.Request {
+	out := (&http.Request{
+		Method: from.Method, Host: r.URL.Host, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		URL: &url.URL{Scheme: r.URL.Scheme, Host: r.URL.Host, Path: from.URL.Path, RawPath: from.URL.RawPath, RawQuery: from.URL.RawQuery},
+	}).WithContext(from.Context())
+	for _, name := range []string{"Accept", "Accept-Language", "If-Modified-Since", "If-None-Match", "If-Range", "Range", "User-Agent"} {
+		if values := from.Header.Values(name); values != nil {
+			out.Header[name] = values
+		}
+	}
+	out.Header.Set(r.Header, r.Value)
+	return out
 }
 
-func (w idleWriter) Write(b []byte) (int, error) {
-	w.idle.Reset(idleTimeout)
-	return w.ResponseWriter.Write(b)
+// copyHeader copies the header of an answer, except what belongs to the connection, and what a VM must not get.
+func copyHeader(to, from http.Header, secrets [][]byte) {
+	left := []string{
+		"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+		"Set-Cookie", "Www-Authenticate", // the VM has no credential that could help
+	}
+	for name, values := range from {
+		holds := slices.ContainsFunc(values, func(v string) bool { return holdsSecret([]byte(v), secrets) })
+		if !slices.Contains(left, name) && !holds {
+			to[name] = values
+		}
+	}
 }
 
-// Unwrap lets http.ResponseController flush the response.
-func (w idleWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// bufferedConn is a connection of which some bytes were read before.
-type bufferedConn struct {
+// tunnelConn is the connection of a tunnel, of which some bytes were read before. Each byte in either direction extends its time.
+type tunnelConn struct {
 	net.Conn
-	from io.Reader
+	from  io.Reader
+	idle  *time.Timer
+	limit time.Duration
 }
 
-func (c bufferedConn) Read(b []byte) (int, error) { return c.from.Read(b) }
+func (c tunnelConn) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	if n > 0 {
+		c.idle.Reset(c.limit)
+	}
+	return n, err
+}
+
+func (c tunnelConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if n > 0 {
+		c.idle.Reset(c.limit)
+	}
+	return n, err
+}
 
 // oneConn is a listener that accepts one connection, and ends when that connection does.
 type oneConn struct {

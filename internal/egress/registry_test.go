@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"io"
 	"net"
@@ -31,6 +32,9 @@ type packages struct {
 	proxy     *httptest.Server
 	client    *http.Client
 	authority *Authority
+	policy    Policy
+	recorded  chan struct{} // gets a value for each record
+	ended     chan struct{} // gets a value when a tunnel has ended
 
 	mu      sync.Mutex
 	seen    []*http.Request
@@ -40,7 +44,7 @@ type packages struct {
 // newPackages returns the host. Its registries answer with the path and credential that they were asked with.
 func newPackages(t *testing.T, answer http.HandlerFunc) *packages {
 	t.Helper()
-	p := &packages{}
+	p := &packages{recorded: make(chan struct{}, 10_000), ended: make(chan struct{}, 100)}
 	upstream := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		p.seen = append(p.seen, r.Clone(r.Context()))
@@ -58,17 +62,19 @@ func newPackages(t *testing.T, answer http.HandlerFunc) *packages {
 		t.Fatal(err)
 	}
 	p.authority = authority
-	policy := Policy{Registries: []Registry{
+	p.policy = Policy{Registries: []Registry{
 		{Name: "npm", URL: mustParse(t, "https://packages.test/repository/npm"), Header: "Authorization", Value: "Bearer " + npmToken},
 		{Name: "go", URL: mustParse(t, "https://packages.test/repository/npm/go"), Header: "X-Token", Value: goToken},
 	}}
-	proxy := New(Config{Authority: authority, Upstream: transport, Resolver: names{}})
+	proxy := New(Config{Authority: authority, Upstream: transport, Resolver: names{}, tunnelIdle: time.Second})
 	p.proxy = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		proxy.Serve(w, r, "vm-1", policy, func(r Request) {
+		proxy.Serve(w, r, "vm-1", p.policy, func(r Request) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.records = append(p.records, r)
+			p.recorded <- struct{}{}
 		})
+		p.ended <- struct{}{}
 	}))
 	t.Cleanup(p.proxy.Close)
 	roots := x509.NewCertPool()
@@ -96,7 +102,8 @@ func mustParse(t *testing.T, text string) *url.URL {
 // echo answers with the credential of a request.
 func echo(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: "session", Value: "upstream"})
-	_, _ = io.WriteString(w, r.Method+" "+r.URL.EscapedPath()+" "+r.Header.Get("Authorization")+r.Header.Get("X-Token"))
+	by := map[string]string{"Bearer " + npmToken: "npm", goToken: "go", "": "nobody"}
+	_, _ = io.WriteString(w, r.Method+" "+r.URL.EscapedPath()+" by "+by[r.Header.Get("Authorization")+r.Header.Get("X-Token")])
 }
 
 // do sends a request of a VM, and returns the answer and its body.
@@ -141,21 +148,21 @@ func TestRegistries(t *testing.T) {
 		want         string // the body, or a part of the refusal
 		refused      bool
 	}{
-		"a package":                        {path: "/repository/npm/left-pad", want: "GET /repository/npm/left-pad Bearer " + npmToken},
-		"the registry itself":              {path: "/repository/npm", want: "GET /repository/npm Bearer " + npmToken},
-		"a scope, as npm writes it":        {path: "/repository/npm/@acme%2fshop", want: "GET /repository/npm/@acme%2fshop Bearer " + npmToken},
-		"the registry with a longer path":  {path: "/repository/npm/go/acme.dev/x/@v/list", want: "GET /repository/npm/go/acme.dev/x/@v/list " + goToken},
-		"a name that begins with two dots": {path: "/repository/npm/..rc", want: "GET /repository/npm/..rc Bearer " + npmToken},
-		"the VM's own credentials": {path: "/repository/npm/x", want: "GET /repository/npm/x Bearer " + npmToken, change: func(r *http.Request) {
+		"a package":                        {path: "/repository/npm/left-pad", want: "GET /repository/npm/left-pad by npm"},
+		"the registry itself":              {path: "/repository/npm", want: "GET /repository/npm by npm"},
+		"a scope, as npm writes it":        {path: "/repository/npm/@acme%2fshop", want: "GET /repository/npm/@acme%2fshop by npm"},
+		"the registry with a longer path":  {path: "/repository/npm/go/acme.dev/x/@v/list", want: "GET /repository/npm/go/acme.dev/x/@v/list by go"},
+		"a name that begins with two dots": {path: "/repository/npm/..rc", want: "GET /repository/npm/..rc by npm"},
+		"the VM's own credentials": {path: "/repository/npm/x", want: "GET /repository/npm/x by npm", change: func(r *http.Request) {
 			r.Header.Set("Authorization", "Bearer stolen")
 			r.Header.Set("X-Token", "stolen")
 			r.Header.Set("Cookie", "session=stolen")
 		}},
-		"a change of the protocol": {path: "/repository/npm/x", want: "GET /repository/npm/x Bearer " + npmToken, change: func(r *http.Request) {
+		"a change of the protocol": {path: "/repository/npm/x", want: "GET /repository/npm/x by npm", change: func(r *http.Request) {
 			r.Header.Set("Connection", "Upgrade")
 			r.Header.Set("Upgrade", "websocket")
 		}},
-		"another method by a header": {path: "/repository/npm/x", want: "GET /repository/npm/x Bearer " + npmToken, change: func(r *http.Request) {
+		"another method by a header": {path: "/repository/npm/x", want: "GET /repository/npm/x by npm", change: func(r *http.Request) {
 			r.Header.Set("X-Http-Method-Override", "DELETE")
 		}},
 
@@ -170,6 +177,19 @@ func TestRegistries(t *testing.T) {
 		"a step with a parameter":         {path: "/repository/npm/..;x/admin", refused: true, want: "must not contain"},
 		"a step with another slash":       {path: `/repository/npm/..%5cadmin`, refused: true, want: "must not contain"},
 		"a host in the request's headers": {path: "/repository/npm/x", refused: true, want: "is for the server", change: func(r *http.Request) { r.Host = "other.test" }},
+		"a step up, encoded twice":        {path: "/repository/npm/%252e%252e/admin", refused: true, want: "must not contain"},
+		"a step up with a space":          {path: "/repository/npm/..%20/admin", refused: true, want: "must not contain"},
+		"a step up with a query":          {path: "/repository/npm/..%3fx/admin", refused: true, want: "must not contain"},
+		"a step up with a NUL":            {path: "/repository/npm/..%00/admin", refused: true, want: "must not contain"},
+		"a step up in another encoding":   {path: "/repository/npm/%c0%ae%c0%ae/admin", refused: true, want: "must not contain"},
+		"an empty part":                   {path: "/repository/npm//x", refused: true, want: "must not contain"},
+		"an encoded slash in the address": {path: "/repository%2fnpm/x", refused: true, want: "outside of the registries"},
+		"a body": {path: "/repository/npm/x", refused: true, want: "without a body", change: func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader("x")), 1
+		}},
+		"a body of unknown length": {path: "/repository/npm/x", refused: true, want: "without a body", change: func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(strings.NewReader("x")), -1
+		}},
 	}
 	p := newPackages(t, echo)
 	for name, test := range tests {
@@ -277,6 +297,158 @@ func TestRegistryNeedsTLS(t *testing.T) {
 			}
 			if record, seen := p.last(t); len(seen) != 0 || record.Reason == "" {
 				t.Errorf("%d requests reached the registry; recorded %+v", len(seen), record)
+			}
+		})
+	}
+}
+
+// tunnel opens a tunnel to packages.test, and returns the TLS connection in it.
+func (p *packages) tunnel(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := dialer.DialContext(t.Context(), "tcp", p.proxy.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
+	_ = conn.SetDeadline(time.Now().Add(soon))
+	_, _ = io.WriteString(conn, "CONNECT packages.test:443 HTTP/1.1\r\nHost: packages.test:443\r\n\r\n")
+	if answer, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("the tunnel: %v %v", answer, err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(p.authority.PEM())
+	return tls.Client(conn, &tls.Config{ServerName: "packages.test", RootCAs: roots, MinVersion: tls.VersionTLS12})
+}
+
+// TestRequestTargets: only a path is a target that is answered, because servers understand the other forms differently.
+func TestRequestTargets(t *testing.T) {
+	t.Parallel()
+	for _, target := range []string{"x:http://admin.test/secret", "https:admin.test/../secret", "https://packages.test/repository/npm/x", "*", "packages.test:443"} {
+		t.Run(target, func(t *testing.T) {
+			t.Parallel()
+			p := newPackages(t, echo)
+			p.policy.Registries[0].URL.Path = "" // a registry without a path is the most generous one
+			conn := p.tunnel(t)
+			method := http.MethodGet
+			if target == "*" {
+				method = http.MethodOptions
+			}
+			if _, err := io.WriteString(conn, method+" "+target+" HTTP/1.1\r\nHost: packages.test\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if answer.StatusCode < 400 || len(p.seen) > 0 {
+				t.Errorf("status %d, %d requests reached the registry", answer.StatusCode, len(p.seen))
+			}
+		})
+	}
+}
+
+// TestCredentialIsWithheld: an answer that contains the credential in any form ends before it, also if it arrives in pieces.
+func TestCredentialIsWithheld(t *testing.T) {
+	t.Parallel()
+	basic := base64.StdEncoding.EncodeToString([]byte("bot:" + npmToken))
+	for name, text := range map[string]string{
+		"as it is":             "token = " + npmToken + "\n",
+		"in base64":            "_password=" + base64.StdEncoding.EncodeToString([]byte(npmToken)) + "\n",
+		"as name and password": "_auth=" + basic + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPackages(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("X-Echo", text)
+				for _, c := range []byte(strings.Repeat("-", 70_000) + text) {
+					_, _ = w.Write([]byte{c})
+				}
+			})
+			if strings.Contains(name, "name") {
+				p.policy.Registries[0].Value = "Basic " + basic
+			}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://packages.test/repository/npm/x", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var body []byte
+			answer, err := p.client.Do(r)
+			if err == nil {
+				defer answer.Body.Close()
+				body, err = io.ReadAll(answer.Body)
+			}
+			if err == nil || holdsSecret(body, p.policy.Registries[0].secrets()) || strings.Contains(string(body), npmToken[:8]) || answer != nil && answer.Header.Get("X-Echo") != "" {
+				t.Errorf("got %v and %.100q", err, body[max(0, len(body)-100):])
+			}
+			p.client.CloseIdleConnections()
+			p.awaitRecords(t, 1)
+			if record, _ := p.last(t); !strings.Contains(record.Reason, "it contains the credential") {
+				t.Errorf("recorded %+v", record)
+			}
+		})
+	}
+}
+
+// awaitRecords waits until requests were recorded.
+func (p *packages) awaitRecords(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		select {
+		case <-p.recorded:
+		case <-time.After(soon):
+			t.Fatal("a request was not recorded")
+		}
+	}
+}
+
+// TestBrokenOffDownloadIsRecorded: a VM cannot hide a download by closing the connection before its end.
+func TestBrokenOffDownloadIsRecorded(t *testing.T) {
+	t.Parallel()
+	p := newPackages(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "20000000")
+		for range 20 {
+			_, _ = w.Write(make([]byte, 1_000_000))
+		}
+	})
+	conn := p.tunnel(t)
+	if _, err := io.WriteString(conn, "GET /repository/npm/x HTTP/1.1\r\nHost: packages.test\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.ReadFull(conn, make([]byte, 1_000_000)); err != nil {
+		t.Fatalf("read %d bytes: %v", n, err)
+	}
+	_ = conn.Close()
+	p.awaitRecords(t, 1)
+	if record, _ := p.last(t); !record.Allowed || record.Received < 900_000 || !strings.Contains(record.Reason, "broken off") {
+		t.Errorf("recorded %+v", record)
+	}
+}
+
+// TestIdleTunnelsEnd: a tunnel ends if nothing moves in it, whatever its client waits for.
+func TestIdleTunnelsEnd(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]string{
+		"nothing is sent":        "",
+		"half a header":          "GET /repository/npm/x HTTP/1.1\r\nHost:",
+		"a body that is not":     "POST /repository/npm/x HTTP/1.1\r\nHost: packages.test\r\nContent-Length: 1000\r\n\r\n",
+		"answers are not read":   strings.Repeat("GET /elsewhere HTTP/1.1\r\nHost: packages.test\r\n\r\n", 1000),
+		"a download is not read": "GET /repository/npm/x HTTP/1.1\r\nHost: packages.test\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPackages(t, func(w http.ResponseWriter, _ *http.Request) {
+				for range 50 {
+					_, _ = w.Write(make([]byte, 1_000_000))
+				}
+			})
+			conn := p.tunnel(t)
+			_, _ = io.WriteString(conn, send) // the tunnel may end before all is sent
+			select {
+			case <-p.ended:
+			case <-time.After(soon):
+				t.Error("the tunnel has not ended")
 			}
 		})
 	}

@@ -8,8 +8,12 @@ import (
 	"time"
 )
 
-// ErrCredentialRefused says that a registry answers, and refuses its credential.
-var ErrCredentialRefused = errors.New("the registry refuses the credential")
+// ErrCredentialRefused says that a registry answers, and refuses its credential. ErrForbidden says that it allows nobody with this credential to
+// read its own address, which some registries never do.
+var (
+	ErrCredentialRefused = errors.New("the registry refuses the credential")
+	ErrForbidden         = errors.New("the registry forbids its own address to this credential (403)")
+)
 
 // tryTimeout is the timeout of Try.
 const tryTimeout = 15 * time.Second
@@ -30,8 +34,10 @@ func (r Registry) Try(ctx context.Context, by http.RoundTripper) error {
 	}
 	_ = answer.Body.Close()
 	switch {
-	case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden:
-		return fmt.Errorf("%w (%d)", ErrCredentialRefused, answer.StatusCode)
+	case answer.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("%w (401)", ErrCredentialRefused)
+	case answer.StatusCode == http.StatusForbidden:
+		return ErrForbidden
 	case answer.StatusCode >= http.StatusInternalServerError:
 		return fmt.Errorf("the registry fails with status %d", answer.StatusCode)
 	}

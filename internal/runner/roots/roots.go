@@ -21,7 +21,7 @@ import (
 
 // A Spec is the input of Install.
 type Spec struct {
-	// Dir is the folder for the files. It is created.
+	// Dir is the folder for the files alone.
 	Dir string `json:"dir"`
 	// Authority is the additional authority's certificate in PEM.
 	Authority []byte `json:"authority"`
@@ -48,7 +48,7 @@ func systemFiles() []string {
 	}
 }
 
-// Install writes the files, unless they are there already.
+// Install writes the files. It replaces the folder, because a run that is over may have changed what is in it.
 func Install(spec Spec) error {
 	own, err := certificates(spec.Authority)
 	if err != nil {
@@ -59,9 +59,6 @@ func Install(spec Spec) error {
 		return err
 	}
 	all := append(append(append([]byte{}, system...), '\n'), spec.Authority...)
-	if old, err := os.ReadFile(filepath.Join(spec.Dir, allFile)); err == nil && string(old) == string(all) {
-		return nil
-	}
 	list, err := certificates(system)
 	if err != nil {
 		return fmt.Errorf("read the system's authorities: %w", err)
@@ -70,13 +67,16 @@ func Install(spec Spec) error {
 	if err != nil {
 		return fmt.Errorf("encode the authorities for Java: %w", err)
 	}
+	if err := os.RemoveAll(spec.Dir); err != nil {
+		return fmt.Errorf("remove the authorities of an earlier run: %w", err)
+	}
 	if err := os.MkdirAll(spec.Dir, 0o755); err != nil {
 		return fmt.Errorf("create the folder of the authorities: %w", err)
 	}
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{ownFile, spec.Authority}, {javaFile, java}, {allFile, all}} { // all.pem is the last: it says that the others are there
+	}{{ownFile, spec.Authority}, {javaFile, java}, {allFile, all}} {
 		if err := durable.WriteFile(filepath.Join(spec.Dir, f.name), f.data, 0o644); err != nil {
 			return fmt.Errorf("write the authorities: %w", err)
 		}

@@ -176,6 +176,9 @@ func (s *Steps) launchOn(ctx context.Context, w *step.Attempt, ws *workspace.Wor
 	if err := s.Workspaces.Quiet(ctx, t, vm); err != nil {
 		return event.Event{}, err
 	}
+	if err := ws.TrustRegistries(ctx); err != nil {
+		return event.Event{}, err
+	}
 	if err := s.saveUnknownWork(ctx, w, ws, l); err != nil {
 		return event.Event{}, err
 	}

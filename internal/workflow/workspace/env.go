@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/runner/maven"
 	"github.com/errand-bot/errand/internal/runner/roots"
@@ -82,11 +83,16 @@ func (ws *Workspace) TrustRegistries(ctx context.Context) error {
 	if authority == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, trustTimeout)
+	defer cancel()
 	if err := ws.open.Runner.Trust(ctx, ws.VM.Name, roots.Spec{Dir: ws.rootsDir(), Authority: authority}); err != nil {
 		return fmt.Errorf("let VM %s trust the registries: %w", ws.VM.Name, err)
 	}
 	return nil
 }
+
+// trustTimeout is the timeout of TrustRegistries, which writes three files.
+const trustTimeout = 2 * time.Minute
 
 // authority returns the certificate of the registries' authority, nil if the repository has no registries or the VM uses no proxy.
 func (ws *Workspace) authority() []byte {
