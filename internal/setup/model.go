@@ -99,7 +99,7 @@ func (r *run) askVMs(ctx context.Context) error {
 	case questionOf("hetzner_token").applies(r):
 		r.say("No VM was created. docs/hetzner.md has further settings.\n")
 	default:
-		r.say("Sandboxes need bubblewrap on this host, and the agent's program unless the agent is api. This is checked at the end.\n")
+		r.say("Sandboxes need bubblewrap or user namespaces on this host, and the agent's program unless the agent is api. This is checked at the end.\n")
 	}
 	return nil
 }

@@ -94,23 +94,6 @@ func (c *change) react(content state.Reaction) {
 // refuseTrigger answers a trigger by a user without write access with a reaction: no task, no comment.
 func refuseTrigger(c *change) { c.react(state.ReactionConfused) }
 
-// replyWithoutTask answers commands on an issue without a task with a reaction and a comment. The comment's key names only the reason: the step
-// that posts it leaves it out where it was posted lately.
-func replyWithoutTask(reason string) func(*change) {
-	return func(c *change) {
-		if hasReaction(c) {
-			return // to an earlier command of the comment
-		}
-		c.react(state.ReactionConfused)
-		j := c.job(state.JobPost, state.LaneTalk, "reply-"+reason)
-		j.Post = &state.Post{Kind: state.PostReply, Reason: reason, By: c.e.By}
-		if c.e.Repo != nil {
-			j.Args.Installation, j.Args.Owner, j.Args.Name = c.e.Installation, c.e.Repo.Owner, c.e.Repo.Name
-		}
-		c.enqueue(j)
-	}
-}
-
 // countIgnored counts an attempt by a user without write access.
 func countIgnored(c *change) { c.t.Ignored++ }
 
