@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
@@ -112,6 +113,12 @@ func (r *run) merges() string {
 	return all[len(all)-1][1]
 }
 
+// updateOrder is an accepted command to update a branch.
+type updateOrder struct {
+	task state.TaskKey
+	by   int64
+}
+
 // maxRows is the maximum number of rounds because of a conflict without a person's action.
 const maxRows = 3
 
@@ -123,7 +130,7 @@ func (m *model) checkBase(before, after *state.Task, e event.Event) {
 	if after.PR != nil {
 		for _, r := range append([]state.UpdateRequest{after.PR.Update}, after.PR.MoreUpdates...) {
 			if r.Comment != 0 {
-				m.updates[r.Comment] = e.Task
+				m.updates[r.Comment] = updateOrder{e.Task, r.By.ID}
 			}
 		}
 		if waits := after.PR.Update != (state.UpdateRequest{}); waits && (after.Ended() || after.PR.State != state.PROpen) {
@@ -176,9 +183,12 @@ func (m *model) checkBaseAtEnd(t *state.Task) {
 			}
 		}
 	}
-	for id, key := range m.updates {
+	for id, asked := range m.updates {
 		waits := t.PR != nil && (t.PR.Update.Comment == id || slices.ContainsFunc(t.PR.MoreUpdates, func(r state.UpdateRequest) bool { return r.Comment == id }))
-		if key != t.Key || waits || m.isBarred(id) {
+		if asked.task != t.Key || waits || m.isBarred(id) {
+			continue
+		}
+		if len(answers[id]) == 0 && m.isDropped(id, answers) {
 			continue
 		}
 		if len(answers[id]) != 1 {
@@ -187,9 +197,42 @@ func (m *model) checkBaseAtEnd(t *state.Task) {
 	}
 }
 
+// isDropped reports whether another command of the same person was dropped: one comment says it to a person.
+func (m *model) isDropped(id int64, answers map[int64][]string) bool {
+	by := m.updates[id].by
+	for other, list := range answers {
+		if m.updates[other].by == by && slices.ContainsFunc(list, func(mark string) bool {
+			return strings.Contains(mark, "base-pr_") || strings.Contains(mark, "base-task_ended")
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 // isBarred reports whether GitHub refused an answer to a command for good.
 func (m *model) isBarred(id int64) bool {
 	return slices.ContainsFunc(m.barred, func(mark string) bool {
 		return strings.Contains(mark, fmt.Sprintf("-%d ", id)) && baseAnswer.MatchString(mark)
 	})
+}
+
+// updateWhileBusy has every writer ask for an update of a branch while an agent answers a review. The pull request may be closed then.
+func updateWhileBusy(w *world) bool {
+	i, by := w.aPull(), w.writer()
+	if i == nil || by == nil {
+		return false
+	}
+	w.note("@%s reviews #%d", by.Login, i.number)
+	i.remark(w, by)
+	w.hub.onReview(i, by, "changes_requested", "")
+	w.pass(time.Minute) // until the agent works
+	for _, a := range w.hub.writers() {
+		w.say(a, i, []string{"@errand update", "@errand rebase"}[w.roll("how", 2)])
+	}
+	w.pass(2 * time.Second)
+	if i.pull.open && w.roll("close", 2) == 0 {
+		return closePull(w)
+	}
+	return true
 }

@@ -42,7 +42,7 @@ type model struct {
 	explained map[state.TaskKey]int64 // the version of a task whose stop is visible to people
 	kept      map[string]time.Time    // since when VMs are kept although another task waits for one; see checkQueue
 	conflicts map[state.TaskKey]int   // consecutive rounds because of a conflict with the base
-	updates   map[int64]state.TaskKey // accepted commands to update a branch, by comment
+	updates   map[int64]updateOrder   // accepted commands to update a branch, by comment
 	barred    []string                // markers of comments that GitHub permanently refused, which are not retried
 }
 
@@ -102,7 +102,7 @@ func newModel(w *world) *model {
 	return &model{
 		w: w, kept: map[string]time.Time{}, untold: map[string][]effect{}, looks: map[claimLook]time.Time{}, writes: map[string]write1{}, shownAll: map[state.TaskKey]time.Time{},
 		unread: map[int]time.Time{}, took: map[string]bool{}, outages: map[string]int{}, explained: map[state.TaskKey]int64{},
-		conflicts: map[state.TaskKey]int{}, updates: map[int64]state.TaskKey{},
+		conflicts: map[state.TaskKey]int{}, updates: map[int64]updateOrder{},
 		plans: map[string]*written{}, lives: map[state.TaskKey]*life{}, approved: map[string]bool{}, cost: map[string]int64{}, caps: map[string]int64{}, last: map[string]int64{},
 	}
 }

@@ -31,6 +31,7 @@ func scenes() []act {
 		{"opening lost", 1, openingLost},
 		{"rush", 1, rush},
 		{"mention removed", 1, removedMention},
+		{"update while busy", 1, updateWhileBusy},
 	}
 }
 

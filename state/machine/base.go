@@ -95,7 +95,10 @@ func dropRequests(c *change) {
 	if cannotComment(c.t) || !c.t.Purged.IsZero() {
 		return
 	}
-	for _, r := range list {
+	for i, r := range list {
+		if slices.ContainsFunc(list[:i], func(o state.UpdateRequest) bool { return o.By == r.By }) {
+			continue // one comment says it to a person
+		}
 		c.enqueuePost(fmt.Sprintf("base-%s-%d", reason, r.Comment),
 			state.Post{Kind: state.PostBase, OnPR: c.t.PR != nil, Reason: reason, By: r.By, Items: []string{c.t.Branch.Base}})
 	}

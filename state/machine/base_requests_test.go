@@ -117,6 +117,7 @@ func TestRequestsEndWithThePullRequest(t *testing.T) {
 			}
 			l.ask(writer, 60, state.VerbUpdate)
 			l.ask(state.Person{ID: 9, Login: "hopper"}, 61, state.VerbRebase)
+			l.ask(writer, 62, state.VerbRebase) // one comment answers both
 			known := l.task.PR.Update
 			var want []string
 			if c.want != "" {

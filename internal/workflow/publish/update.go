@@ -67,9 +67,6 @@ func (s *Steps) compare(ctx context.Context, u *update, asked bool) (event.Event
 		return event.Event{}, fmt.Errorf("read the branch: %w", err)
 	}
 	u.read.Head = head
-	if u.m.Head != head || u.m.Mergeable == nil {
-		return u.result(event.BaseUnknown), nil
-	}
 	missing, err := s.GitHub.ChangedSince(ctx, u.Repo, head, u.m.Base)
 	switch {
 	case err != nil:
@@ -78,6 +75,8 @@ func (s *Steps) compare(ctx context.Context, u *update, asked bool) (event.Event
 		return s.updatedBefore(ctx, u)
 	case missing.AheadBy == 0:
 		return u.result(event.BaseCurrent), nil
+	case u.m.Head != head || u.m.Mergeable == nil:
+		return u.result(event.BaseUnknown), nil
 	case !*u.m.Mergeable:
 		return s.conflict(ctx, u, missing)
 	case !asked && (head != t.Branch.Head || !t.IsMergeReady() || !u.m.IsBehind):

@@ -51,7 +51,7 @@ func TestUpdate(t *testing.T) {
 		"nobody asked":                 {base: free, strict: true, want: event.BaseBehind},
 		"approved, but it is optional": {base: free, ready: true, want: event.BaseBehind},
 		"approved, and only it misses": {base: free, ready: true, strict: true, want: event.BaseUpdated, parents: 2},
-		"approved, and up to date":     {ready: true, strict: true, want: event.BaseBehind}, // nothing was compared
+		"approved, and up to date":     {ready: true, strict: true, want: event.BaseCurrent},
 		"too often":                    {base: free, ready: true, strict: true, updates: state.MaxUpdates, want: event.BaseLimit},
 		"asked":                        {base: free, request: asked, want: event.BaseUpdated, parents: 2},
 		"asked, up to date":            {request: asked, want: event.BaseCurrent},
