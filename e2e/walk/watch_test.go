@@ -319,6 +319,9 @@ func (m *model) once(n int, list []*comment) {
 	for _, c := range list {
 		if c.author != nil {
 			credit++ // a repeated comment may get the same answer
+			if m.updates[c.id].by != 0 {
+				credit++ // such a command may be told that it waits, too
+			}
 		}
 		if c.author != nil || c.gone || c.undeletable {
 			continue
