@@ -13,9 +13,9 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
-// baseWork matches the operations that compare a pull request's branch with its base, have GitHub update it, and begin and publish the round
-// that resolves a conflict.
-const baseWork = `base_|apply (update|branch_moved|committed)|claim update|intend update|updatePullRequestBranch|Merging|compare|heads|updateRefs`
+// baseWork matches the operations that compare a pull request's branch with its base, have GitHub update it, and publish the round that
+// resolves a conflict.
+const baseWork = `apply base_|updatePullRequestBranch|updateRefs`
 
 // TestBaseUpdates kills errand, and lets calls fail, at every fifth failpoint of an update of the branch by GitHub and of a round that
 // resolves a conflict with the base. The outcome is the same each time: one merge by GitHub, one by the agent, and one answer to each command.
