@@ -54,7 +54,7 @@ func TestConfigurationInInstallGuide(t *testing.T) {
 func TestExampleOfRepositorySettings(t *testing.T) {
 	t.Parallel()
 	s, err := config.ParseRepo([]byte(inDocument(t, "docs/repository-settings.md", "")), operator(), nil)
-	if err != nil || len(s.Check) != 2 || !s.Key.Required {
+	if err != nil || len(s.Check) != 3 || s.Gates.Coverage == 0 || !s.Key.Required {
 		t.Errorf("settings %+v, %v", s, err)
 	}
 }

@@ -213,7 +213,7 @@ func TestShownFilesAreValid(t *testing.T) {
 		t.Errorf("docs/install.md shows a configuration that cannot be used: %v\n%s", err, shown)
 	}
 	repo, err := config.ParseRepo([]byte(block("docs/repository-settings.md", "check:")), config.Default().Settings(), nil)
-	if err != nil || len(repo.Check) != 2 {
+	if err != nil || len(repo.Check) != 3 || repo.Gates.Coverage == 0 {
 		t.Errorf("docs/repository-settings.md shows an .errand.yml that cannot be used: %v", err)
 	}
 }
