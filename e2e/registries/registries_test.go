@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/errand-bot/errand/internal/egress"
+	"github.com/errand-bot/errand/internal/runner/maven"
 	"github.com/errand-bot/errand/internal/runner/roots"
 )
 
@@ -103,6 +104,8 @@ func content(t *testing.T) map[string][]byte {
 		"/repository/pypi/simple/greeting/":                       []byte(`<!DOCTYPE html><html><body><a href="../../greeting-1.0.0-py3-none-any.whl">greeting-1.0.0-py3-none-any.whl</a></body></html>`),
 		"/repository/pypi/greeting-1.0.0-py3-none-any.whl":        wheel(t),
 		"/repository/maven/test/acme/greeting/1.0/greeting-1.0.x": []byte("hello from maven"),
+		"/repository/maven/test/acme/parent/1.0/parent-1.0.pom": []byte(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+			<groupId>test.acme</groupId><artifactId>parent</artifactId><version>1.0</version><packaging>pom</packaging><description>hello from maven</description></project>`),
 	}
 }
 
@@ -252,6 +255,23 @@ func TestPackageManagers(t *testing.T) {
 			}
 			h.run(t, dir, nil, python, "-m", "pip", "install", "-q", "--target", "lib", "--index-url", base+"/pypi/simple", "greeting")
 			return h.run(t, dir, []string{"PYTHONPATH=lib"}, python, "-c", "import greeting")
+		},
+		"maven": func(t *testing.T, h *host, dir string) string {
+			needs(t, "mvn")
+			write(t, dir, "pom.xml", `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+				<parent><groupId>test.acme</groupId><artifactId>parent</artifactId><version>1.0</version><relativePath/></parent>
+				<artifactId>x</artifactId><packaging>pom</packaging>
+				<repositories><repository><id>acme</id><url>`+base+`/maven</url></repository></repositories></project>`)
+			env := []string{maven.PasswordVariable + "=run-token", "HTTPS_PROXY=" + h.proxy.String()}
+			if err := maven.Write(dir, map[string]string{maven.PasswordVariable: "run-token", "HTTPS_PROXY": h.proxy.String()}); err != nil {
+				t.Fatal(err)
+			}
+			h.run(t, dir, env, "mvn", "-B", "-Duser.home="+dir, "validate")
+			parent, err := os.ReadFile(filepath.Join(dir, ".m2", "repository", "test", "acme", "parent", "1.0", "parent-1.0.pom"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(parent)
 		},
 		"curl": func(t *testing.T, h *host, dir string) string {
 			needs(t, "curl")
