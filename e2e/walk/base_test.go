@@ -66,11 +66,29 @@ func (a api) UpdatePRBranch(ctx context.Context, _ forge.Repo, node, head string
 				return "", &forge.Error{Op: "update branch", Reason: "GitHub refused it.", Class: forge.ClassPermanent, Err: fmt.Errorf("another head")}
 			}
 			after := a.newCommit(head)
-			a.commits[after].merged, a.branches[i.pull.head] = a.branches[mainBranch], after
+			a.commits[after].merged, a.commits[after].own, a.branches[i.pull.head] = a.branches[mainBranch], true, after
 			a.w.note("GitHub merges %s into %s: %.6s", mainBranch, i.pull.head, after[30:])
 			return after, nil
 		}
 		return "", notFound("update branch")
+	})
+}
+
+// Commit reads a commit. Its tree is derived from its ID.
+func (a api) Commit(ctx context.Context, _ forge.Repo, id string) (forge.Commit, error) {
+	return read(ctx, a, "read commit", func() (forge.Commit, error) {
+		c := a.commits[id]
+		if c == nil {
+			return forge.Commit{}, notFound("read commit")
+		}
+		out := forge.Commit{ID: id, Tree: "7" + id[1:], Parents: []string{c.parent}}
+		if c.merged != "" {
+			out.Parents = append(out.Parents, c.merged)
+		}
+		if c.own {
+			out.Author.ID, out.Committer.ID = botID, botID
+		}
+		return out, nil
 	})
 }
 

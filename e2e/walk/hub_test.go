@@ -151,6 +151,7 @@ type commit struct {
 	conflict bool   // rebasing onto it fails
 	merged   string // the commit of the base that it merges
 	clash    bool   // of the base: it conflicts with every branch without it
+	own      bool   // it is by errand, or by GitHub in errand's name
 }
 
 func newHub(w *world) *hub {

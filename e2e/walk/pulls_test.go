@@ -59,7 +59,7 @@ func (a api) CreateCommits(ctx context.Context, _ forge.Repo, cs *changeset.Chan
 		for _, c := range cs.Commits {
 			id := "f" + c.ID[1:]
 			if a.commits[id] == nil {
-				a.commits[id] = &commit{parent: out.Head}
+				a.commits[id] = &commit{parent: out.Head, own: true}
 			}
 			if len(c.Parents) > 1 {
 				a.commits[id].merged = c.Parents[1]
