@@ -62,13 +62,13 @@ func (e Egress) hosts(repo string) []string {
 
 // A Registry is a private server of packages.
 type Registry struct {
-	// URL is the registry's https address. VMs read what is below it; all else on that host is refused.
+	// URL is the registry's https address. VMs read what is below it; everything else on that host is refused.
 	URL string `yaml:"url"`
-	// Repositories are those whose VMs may read from it, as OWNER/NAME, with * for any characters of a name.
+	// Repositories are the repositories whose VMs may read from it, as OWNER/NAME, with * for any characters of a name.
 	Repositories []string `yaml:"repositories"`
 	// Token is a credential that can only read. errand sends it as a bearer token unless user or header is set.
 	Token Secret `yaml:"token"`
-	// User is the user's name for registries that want a name and a password, which is then the token.
+	// User is the user name for registries that require one; the token is then the password.
 	User string `yaml:"user"`
 	// Header is the name of a header that carries the token alone, such as X-JFrog-Art-Api.
 	Header string `yaml:"header"`

@@ -106,7 +106,7 @@ type RepoCommand struct {
 	Run string `yaml:"run"`
 	// Timeout ends the command; 10 minutes by default, at most 2 hours.
 	Timeout time.Duration `yaml:"timeout"`
-	// BeforePR is for slow commands of check: they run only after all others succeeded, right before errand publishes, and
+	// BeforePR is for slow commands of check and not allowed in setup: they run only after all others have succeeded, right before errand publishes, and
 	// agents are not asked to run them before each commit.
 	BeforePR bool `yaml:"before_pr"`
 }

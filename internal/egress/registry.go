@@ -123,7 +123,7 @@ func (p *Proxy) serveRegistries(w http.ResponseWriter, r *http.Request, done *ou
 		}),
 		ReadHeaderTimeout: registryHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxRegistryHeader,
 		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     log.New(io.Discard, "", 0), // what clients do wrong is recorded or their own affair
+		ErrorLog:                     log.New(io.Discard, "", 0), // errors of clients are in the record of requests
 		ConnState:                    l.state,
 	}
 	if err := srv.Serve(l); !errors.Is(err, net.ErrClosed) {

@@ -18,8 +18,8 @@ var (
 // tryTimeout is the timeout of Try.
 const tryTimeout = 15 * time.Second
 
-// Try asks the registry for its own address with the credential. Not every registry has something there, so any answer counts but a refusal
-// of the credential, which is ErrCredentialRefused, and the failure of the server.
+// Try asks the registry for its own address with the credential. Some registries serve nothing there, so every answer is a success
+// except 401, 403 and 5xx.
 func (r Registry) Try(ctx context.Context, by http.RoundTripper) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()

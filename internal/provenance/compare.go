@@ -155,7 +155,7 @@ func (c comparison) isAlike(ctx context.Context, old, renamed string) (bool, err
 }
 
 // sameLines reports whether the merge has exactly the lines that both sides changed, each at its place, and no others. Changes of the same
-// lines are not compared. Who renamed the file has it at the renamed path; otherwise both paths are the same.
+// lines are not compared. The side that renamed the file has it at the renamed path; otherwise both paths are the same.
 func (c comparison) sameLines(ctx context.Context, old, renamed string) (bool, error) {
 	var texts [4]string
 	for i, tree := range []map[string]File{c.fork, c.head, c.before, c.merged} {

@@ -133,7 +133,7 @@ func (r *run) units() ([]unitFile, error) {
 }
 
 // makeWritable creates the folders that the service writes to: the one for data, if the service needs it to start, and the one for backups,
-// without which errand only makes none.
+// without which errand runs but makes no backups.
 func (r *run) makeWritable() error {
 	if _, err := os.Stat(r.cfg.Data); err != nil && r.cfg.Provider != config.ProviderLocal && r.cfg.Data != stateFolder {
 		if err := makeFolder(r.cfg.Data); err != nil {

@@ -75,7 +75,7 @@ func removeRequest(c *change, r state.UpdateRequest) bool {
 }
 
 // dropRequests answers the commands to update the branch that are not carried out any more, because the pull request was closed or the task
-// ended. They would come as a surprise if somebody continued later.
+// ended. Nobody would expect them after a later continuation.
 func dropRequests(c *change) {
 	pr, reason := c.t.PR, state.BaseEnded
 	switch {

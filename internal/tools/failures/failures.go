@@ -114,7 +114,7 @@ func read(r io.Reader) ([]*output, error) {
 	return failed, nil
 }
 
-// list prints what failed. A test or package of which nothing is known but that a test in it failed is left out.
+// list prints what failed. It omits a test or package without messages if something in it is listed.
 func list(w io.Writer, r io.Reader) error {
 	all, err := read(r)
 	if err != nil {
