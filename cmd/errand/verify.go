@@ -46,7 +46,7 @@ func verifyCommand(w cli.World) *cobra.Command {
 			"keys in a file: download it from " + provenance.KeysPath + " of errand's public address, or ask the operator for it. Without --key it uses\n" +
 			"the key that the statement names. That detects accidental changes, but anybody who can push to the repository could forge such a statement.\n\n" +
 			"The exit code is 0 if every link holds, 1 if one was altered, and 2 if a link could not be checked, such as a 👍 that was removed since,\n" +
-			"or if there is no --key. With --strict it is also 2 if the statement alone says something, or if there are commits by others.",
+			"or if there is no --key. With --strict it is also 2 if GitHub cannot confirm a link, or if the pull request has commits by others.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !cli.TaskName.MatchString(args[0]) {
 				return cli.Usage(errors.New("verify takes one pull request, as OWNER/REPO#NUMBER"))
@@ -63,8 +63,8 @@ func verifyCommand(w cli.World) *cobra.Command {
 	}
 	c.Flags().StringArrayVar(&f.keys, "key", nil, "file with the public keys to trust; may be repeated")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the report and the statement as JSON")
-	c.Flags().BoolVar(&f.strict, "strict", false, "accept only links that hold: no commits by others, and nothing that the statement alone says")
-	c.Flags().StringVar(&f.github, "github", "", "address of GitHub's pages (default $GITHUB_SERVER_URL, else https://github.com)")
+	c.Flags().BoolVar(&f.strict, "strict", false, "require GitHub to confirm every link, and accept no commits by others")
+	c.Flags().StringVar(&f.github, "github", "", "base URL of GitHub (default $GITHUB_SERVER_URL, else https://github.com)")
 	return c
 }
 
@@ -103,7 +103,7 @@ func show(w cli.World, name string, r provenance.Report, f verifyFlags) error {
 		return cli.Unchecked(err)
 	}
 	if n := r.Unproven(); f.strict && n > 0 && r.Result == provenance.ChainHolds {
-		return cli.Unchecked(fmt.Errorf("the provenance of %s holds, but GitHub does not prove %s, as --strict requires", name, words.Many(n, "link")))
+		return cli.Unchecked(fmt.Errorf("the provenance of %s holds, but GitHub does not confirm %s, which --strict requires", name, words.Many(n, "link")))
 	}
 	return conclude(name, r.Result)
 }

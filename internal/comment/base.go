@@ -31,8 +31,8 @@ func (p post) base() string {
 		return addressed(p.By, fmt.Sprintf("the branch still conflicts with %s, and errand has updated it %d times since a person last acted here. "+
 			"It does not try again by itself. Resolve the conflicts, or write %s to have errand do it.", base, state.MaxUpdates, v.say("update")))
 	case state.BaseRunLimit:
-		return addressed(p.By, fmt.Sprintf("the branch conflicts with %s, and errand starts no agent to resolve that, because too many "+
-			"runs have begun since a person last acted here. Review the last ones. Then resolve the conflicts, or write %s to have errand do it.", base, v.say("update")))
+		return addressed(p.By, fmt.Sprintf("the branch conflicts with %s, and errand does not start an agent to resolve the conflict, because it has reached "+
+			"the limit of runs since a person last acted here. Review the last runs, then resolve the conflicts or write %s to have errand do it.", base, v.say("update")))
 	case state.BaseLeft:
 		return addressed(p.By, fmt.Sprintf("this pull request is ready, but it is behind %s again. errand has updated its branch %d times since a "+
 			"person last acted here, and does not do it again by itself. Press **Update branch** on this page, or write %s.", base, state.MaxUpdates, v.say("update")))
@@ -56,14 +56,14 @@ func (p post) base() string {
 
 // noLateUpdate says why a command to update the branch was not carried out, although it was accepted.
 func (p post) noLateUpdate() string {
-	const not = "the branch was not brought up to date, because "
+	const not = "the branch was not updated, because "
 	switch p.Reason {
 	case state.BaseClosed:
-		return addressed(p.By, fmt.Sprintf(not+"the pull request was closed first. Once it is open again, write %s.", p.v.say("update")))
+		return addressed(p.By, fmt.Sprintf(not+"the pull request was closed before that. After you reopen it, write %s again.", p.v.say("update")))
 	case state.BaseMerged:
-		return addressed(p.By, not+"the pull request was merged first.")
+		return addressed(p.By, not+"the pull request was already merged.")
 	case state.BaseEnded:
-		return addressed(p.By, fmt.Sprintf(not+"the task ended first. If it continues, write %s again.", p.v.say("update")))
+		return addressed(p.By, fmt.Sprintf(not+"the task ended before that. If you continue the task, write %s again.", p.v.say("update")))
 	}
 	return p.embed()
 }
@@ -72,20 +72,20 @@ func (p post) noLateUpdate() string {
 func (p post) noUpdate() string {
 	switch p.Reason {
 	case state.ReplyUpdatesFull:
-		return "As many commands to update this branch wait as errand remembers. Their answers follow; this one has no effect."
+		return "Too many commands to update this branch are already waiting, so this one was ignored. errand will answer the others."
 	case state.ReplyNoOpenPR:
 		return fmt.Sprintf("There is no open pull request to update. %s shows details.", p.v.say("status"))
 	}
-	const then = "errand brings the branch up to date"
+	const then = "errand updates the branch"
 	switch t := p.t; {
 	case t.Ended() || t.PR == nil || t.PR.State != state.PROpen: // since the command was given
-		return "Nobody works on this pull request any more, so its branch is not brought up to date."
+		return "This pull request is closed or its task has ended, so the branch is not updated."
 	case t.Phase == state.PhasePROpen: // the work has ended since
-		return "The work has ended, so " + then + " now."
+		return "The current work is done, so errand is updating the branch now."
 	case t.Phase == state.PhaseFailed:
-		return fmt.Sprintf("The task has stopped. %s continues it; when that is done, %s.", p.v.say("retry"), then)
+		return fmt.Sprintf("The task has failed. Comment %s to continue it; %s when the work is done.", p.v.say("retry"), then)
 	}
-	return fmt.Sprintf("The work on this pull request is not done: %s. When it is, %s.", stageClause(p.t), then)
+	return fmt.Sprintf("When the current work is done, %s. Now: %s.", then, stageClause(p.t))
 }
 
 // workflow names a workflow's file.

@@ -72,19 +72,19 @@ func (p post) failingChecks() string {
 		}
 	}
 	if len(failing) == 0 {
-		title := verb(pending, " of this pull request does not end", " of this pull request do not end") + ", so nothing shows whether the pull request can be merged:"
+		title := verb(pending, " of this pull request has not finished", " of this pull request have not finished") + ", so it is unknown whether the pull request can be merged:"
 		return markdown.Paragraphs(addressed(p.By, title), p.list(pending),
-			"Please look for the cause, such as an approval that is missing, or a workflow that does not run here. errand continues by itself as soon as there is a result.")
+			"Please find out why: for example, an approval is missing, or a workflow does not run for this pull request. errand continues automatically when there is a result.")
 	}
 	title := verb(failing, " of this pull request fails, and errand leaves it to you:", " of this pull request fail, and errand leaves them to you:")
 	waited := ""
 	if len(pending) > 0 {
-		waited = verb(pending, " does not end, so errand no longer waits for it:", " do not end, so errand no longer waits for them:")
+		waited = verb(pending, " has not finished; errand no longer waits for it:", " have not finished; errand no longer waits for them:")
 	}
 	again := ""
 	if slices.ContainsFunc(failing, func(n state.CheckNote) bool { return n.Rerun }) {
-		again = "To find out whether a check is only flaky, it must be run again, which errand cannot do without the optional permission *Actions: write* of the App. " +
-			"Please press **Re-run failed jobs** on the page of the check."
+		again = "A re-run would show whether a check is only flaky, but errand cannot re-run it without the App's optional permission *Actions: write*. " +
+			"Please press **Re-run failed jobs** on the check's page."
 	}
 	return markdown.Paragraphs(addressed(p.By, title), p.list(failing), waited, p.list(pending), again, p.again())
 }
@@ -161,10 +161,10 @@ func (p post) roundExpired() string {
 	why, again := "repair failing checks of this pull request", p.again()
 	if p.Reason == state.RoundConflict {
 		why = "resolve a conflict with " + markdown.Code(cmp.Or(p.t.Branch.Base, p.t.Repo.DefaultBranch))
-		again = "Resolve the conflict, or write " + p.v.say("update") + " to have errand do it; it does not try again by itself."
+		again = "Resolve the conflict, or write " + p.v.say("update") + " to have errand do it. It does not try again by itself."
 	}
 	return markdown.Paragraphs(
-		addressed(p.By, fmt.Sprintf("nobody approved %s in time, so they are not published. They were to %s. The pull request stays open as it is.", changes, why)),
+		addressed(p.By, fmt.Sprintf("nobody approved %s in time, so they were not published. They were meant to %s. The pull request stays open, unchanged.", changes, why)),
 		again,
 	)
 }

@@ -21,9 +21,9 @@ func (p post) reply() string {
 	case state.ReplyStatus:
 		return p.status()
 	case state.ReplyNoTask:
-		return fmt.Sprintf("This issue has no task yet, so the command has no effect. To start one, assign the issue to errand or set its label, or comment %s.", p.v.say("plan"))
+		return fmt.Sprintf("Nobody has asked errand to work on this issue, so the command has no effect. To start a task, assign the issue to errand, add errand's label, or comment %s.", p.v.say("plan"))
 	case state.ReplyNoTaskClosed:
-		return fmt.Sprintf("This issue is closed, so nobody works on it. To start a task, reopen the issue; then assign it to errand or set its label, or comment %s.", p.v.say("plan"))
+		return fmt.Sprintf("This issue is closed, so errand does not work on it. To start a task, reopen the issue, then assign it to errand, add errand's label, or comment %s.", p.v.say("plan"))
 	case state.ReplyUpdateLater, state.ReplyUpdatesFull, state.ReplyNoOpenPR:
 		return p.noUpdate()
 	}

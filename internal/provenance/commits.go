@@ -81,7 +81,7 @@ func (v *verification) commits(ctx context.Context, r *Report) error {
 		before, base := s.rebase.Update.Before, s.ontoOf()
 		name, to = LinkCommits+" at "+short(before), s.from
 		if base == "" {
-			r.add(name, Unknown, "it is not known onto which commit of the base GitHub rebased them")
+			r.add(name, Unknown, "the commit of the base onto which GitHub rebased them is unknown")
 			return nil
 		}
 		list, complete, err = v.gh.Between(ctx, base, before)
@@ -191,7 +191,7 @@ func (v *verification) otherCommits(ctx context.Context, s *stretch, known map[s
 			if verdict != Altered {
 				verdict = Unknown
 			}
-			r.add(name, verdict, fmt.Sprintf("a merge by %s (%s) that the statement does not have; it %s", c.Author.handle(), signed(c), detail))
+			r.add(name, verdict, fmt.Sprintf("a merge by %s (%s) that is not in the statement; it %s", c.Author.handle(), signed(c), detail))
 		default:
 			r.add(name, Altered, fmt.Sprintf("by %s, but errand does not state that it published it (%s)", c.Author.handle(), signed(c)))
 		}

@@ -62,7 +62,7 @@ func (q Publication) words() string {
 	if u := q.Update; u != nil {
 		done := map[string]string{string(state.UpdateMerge): "merged the base into", string(state.UpdateRebase): "rebased"}[u.Method]
 		if q.Unconfirmed {
-			return fmt.Sprintf("GitHub was asked for an update by a %s of the branch at %s; errand does not know the result", u.Method, short(u.Before))
+			return fmt.Sprintf("GitHub was asked to update the branch at %s by a %s; errand does not know the result", short(u.Before), u.Method)
 		}
 		return fmt.Sprintf("GitHub %s the branch at %s: %s (tree %s)", done, short(u.Before), short(q.Head), short(q.Tree))
 	}

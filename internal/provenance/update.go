@@ -88,14 +88,14 @@ func (s *stretch) ontoOf() string {
 func (v *verification) rebaseUpdate(ctx context.Context, s *stretch, p *Publication, c CommitInfo) (Verdict, string, error) {
 	onto := s.ontoOf()
 	if onto == "" {
-		return Unknown, "cannot be compared: it is not known onto which commit of the base it was put", nil
+		return Unknown, "cannot be compared: the commit of the base onto which it was rebased is unknown", nil
 	}
 	if in, err := v.inBase(ctx, onto); err != nil || !in {
 		return Unknown, fmt.Sprintf("cannot be compared: %s is not in the base %s", short(onto), cut(v.pull.Base, 100)), err
 	}
 	verdict, detail, err := v.compareMerge(ctx, p.Update.Before, onto, c)
 	if verdict == Holds {
-		detail = "changes the base as the commits did that it replaced: " + detail
+		detail = "makes the same changes to the base as the commits that it replaced: " + detail
 	}
 	return verdict, detail, err
 }

@@ -33,7 +33,7 @@ func TestEveryStepCanBeSkipped(t *testing.T) {
 		"trigger":      {[]string{"assignee"}, false, "", func(c config.Config) bool { return c.Trigger.Label == "errand" }},
 		"model":        {[]string{"model_key"}, true, "There is no key of a model provider, without which errand does not start.", nil},
 		"vms":          {[]string{"vms"}, false, "", func(c config.Config) bool { return c.Provider == config.ProviderLocal }},
-		"vms, chosen":  {nil, true, "There is no token of Hetzner Cloud, without which no configuration can be written", nil},
+		"vms, chosen":  {nil, true, "There is no Hetzner Cloud token, so no configuration can be written", nil},
 		"program":      {nil, false, "", nil},
 		"app":          {nil, true, "There is no GitHub App, without which errand does not start. If somebody else creates it", nil},
 		"config":       {nil, true, "The configuration was not written", nil},

@@ -155,7 +155,7 @@ func (r *run) skipVMs() (string, error) {
 		return "Hetzner's token was not tried; `errand doctor` tries it.", nil
 	}
 	r.progress.Answers["vms"] = r.answer("vms") // so that the next setup, and errand doctor, name what is missing
-	return "There is no token of Hetzner Cloud, without which no configuration can be written: give hetzner_token, or answer local to vms.", nil
+	return "There is no Hetzner Cloud token, so no configuration can be written: set hetzner_token, or set vms to local.", nil
 }
 
 // storeUntried stores a secret if it was given, entered or stored before.

@@ -100,7 +100,7 @@ func TestUpdatesFromTheBase(t *testing.T) {
 			s.update(merge)
 			s.task.Publications = s.task.Publications[:1]
 			s.post(s.statement())
-		}, want: "commit: unknown", words: "that the statement does not have; it has the newest commits of the base, and changes nothing else"},
+		}, want: "commit: unknown", words: "that is not in the statement; it has the newest commits of the base, and changes nothing else"},
 		"a merge with a file more": {play: func(s *scene) {
 			p := s.update(merge)
 			p.Head = s.replace("door.txt", p.Update.Before, p.Base)
@@ -131,7 +131,7 @@ func TestUpdatesFromTheBase(t *testing.T) {
 			s.post(s.statement())
 		}, want: "commit: altered", words: "door.txt"},
 		"a merge replaced by another": {play: func(s *scene) { p := s.update(merge); s.replace("door.txt", p.Update.Before, p.Base) }, want: "commits: altered, commit: altered", words: "door.txt"},
-		"a rebase":                    {play: func(s *scene) { s.update(rebase) }, words: "as @wendy requested: the result changes the base as the commits did that it replaced: 2 paths changed"},
+		"a rebase":                    {play: func(s *scene) { s.update(rebase) }, words: "as @wendy requested: the result makes the same changes to the base as the commits that it replaced: 2 paths changed"},
 		"a rebase, open":              {play: func(s *scene) { s.open(s.update(rebase)) }, words: "GitHub rebased"},
 		"a rebase that is not":        {play: func(s *scene) { p := s.update(rebase); s.force(p.Update.Before); s.open(p) }},
 		"a rebase undone":             {play: func(s *scene) { s.force(s.update(rebase).Update.Before) }, want: "commits: altered, commit: altered, commit: altered"},
