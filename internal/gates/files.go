@@ -19,6 +19,21 @@ type files struct {
 	modules []module
 }
 
+// match is what a name in a report leads to: one file of the repository, or several that it may be, in order, or none.
+type match struct {
+	file    string
+	several []string
+}
+
+// oneOf returns the match of a name that may be each of some files.
+func oneOf(list []string) match {
+	slices.Sort(list)
+	if list = slices.Compact(list); len(list) == 1 {
+		return match{file: list[0]}
+	}
+	return match{several: list}
+}
+
 // module is a Go module. Its folder is empty for the root of the repository.
 type module struct {
 	path, dir string
@@ -55,11 +70,11 @@ func readStart(tree fs.FS, name string, most int64) ([]byte, error) {
 }
 
 // goFile returns the file that a cover profile names: by the path of its package, or like any other report.
-func (f *files) goFile(name, report string) string {
+func (f *files) goFile(name, report string) match {
 	for _, m := range f.modules {
 		if rest, ok := strings.CutPrefix(name, m.path+"/"); ok {
 			if file := path.Join(m.dir, rest); f.tracked[file] {
-				return file
+				return match{file: file}
 			}
 		}
 	}
@@ -69,33 +84,33 @@ func (f *files) goFile(name, report string) string {
 // maxPath bounds a path in a report, in bytes.
 const maxPath = 4096
 
-// find returns the file that a report names, empty if the repository has none or several of them. sources are the folders
-// to which names are relative; report is the path of the report. A name is looked for, in this order: as an absolute path;
-// below each source; in the report's folder and those above it; and as the end of a path.
-func (f *files) find(name string, sources []string, report string) string {
+// find returns the file that a report names. sources are the folders to which names are relative; report is the path of
+// the report. A name is looked for, in this order: as an absolute path; below each source; in the report's folder and those
+// above it; and as the end of a path.
+func (f *files) find(name string, sources []string, report string) match {
 	if name == "" || len(name) > maxPath {
-		return ""
+		return match{}
 	}
 	if !f.tracked[name] {
 		name = strings.ReplaceAll(name, `\`, "/")
 	}
 	if rest, ok := f.relative(name); ok || path.IsAbs(name) {
-		return f.known(rest)
+		return match{file: f.known(rest)}
 	}
 	for _, source := range sources {
 		source = strings.ReplaceAll(source, `\`, "/")
 		if rest, ok := f.relative(source); ok {
 			if file := f.known(path.Join(rest, name)); file != "" {
-				return file
+				return match{file: file}
 			}
 		} else if !path.IsAbs(source) {
 			if file := f.above(report, path.Join(source, name)); file != "" {
-				return file
+				return match{file: file}
 			}
 		}
 	}
 	if file := f.above(report, name); file != "" {
-		return file
+		return match{file: file}
 	}
 	return f.bySuffix(path.Clean(name), report)
 }
@@ -136,25 +151,23 @@ func (f *files) above(report, name string) string {
 	}
 }
 
-// bySuffix returns the only file whose path ends with a name. Of several it is the one that shares the most folders with
-// the report, if that is only one.
-func (f *files) bySuffix(name, report string) string {
-	best, most, tie := "", -1, false
+// bySuffix returns the files whose paths end with a name. Of several these are the ones that share the most folders with
+// the report.
+func (f *files) bySuffix(name, report string) match {
+	var best []string
+	most := -1
 	for _, file := range f.byBase[path.Base(name)] {
 		if !strings.HasSuffix(file, "/"+name) {
 			continue
 		}
 		switch n := shared(file, report); {
 		case n > most:
-			best, most, tie = file, n, false
+			best, most = []string{file}, n
 		case n == most:
-			tie = true
+			best = append(best, file)
 		}
 	}
-	if tie {
-		return ""
-	}
-	return best
+	return oneOf(best)
 }
 
 // shared returns how many folders the beginnings of two paths have in common.

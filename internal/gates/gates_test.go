@@ -222,7 +222,6 @@ func TestNames(t *testing.T) {
 		want    string // the file with the line
 	}{
 		"the module of the report":          {[]string{"a" + java, "b" + java}, "b/target/jacoco.xml", jacocoReport, "b" + java},
-		"two files, and no telling":         {[]string{"a" + java, "b" + java}, "target/jacoco.xml", jacocoReport, ""},
 		"the end of a word is not a folder": {[]string{"a/xorg/example/calc/Div.java"}, "jacoco.xml", jacocoReport, ""},
 		"nearest to the report":             {[]string{"src/div.js", "web/src/div.js"}, "web/coverage/lcov.info", lcovReport, "web/src/div.js"},
 		"out of the checkout":               {[]string{"src/div.js"}, "lcov.info", "SF:../../src/div.js\nDA:6,0\nend_of_record\n", ""},

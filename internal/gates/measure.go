@@ -23,6 +23,7 @@ type measurement struct {
 	unknown  [kindMutation + 1]string // the first name that is no file of the repository
 	failures [kindMutation + 1]string // why a gate cannot be judged, in a sentence; at 0 why none can
 
+	unclear   string   // why the report that is being read cannot be used, in a sentence: it names one of several files
 	stale     []string // candidates that are part of the commit
 	irregular []string // candidates that are links, folders or devices
 }
@@ -57,18 +58,20 @@ func newMeasurement(in Input) *measurement {
 	return m
 }
 
-// resolve returns the file of the repository that a report of a kind means, and false if there is none or it has no
-// changed line.
-func (m *measurement) resolve(k kind, find func() string, name string) (string, bool) {
-	file := find()
-	if file == "" {
+// resolve returns the file of the repository that a report of a kind means by a name, and false if there is none or it has
+// no changed line.
+func (m *measurement) resolve(k kind, found match, name, report string) (string, bool) {
+	if found.file == "" && found.several == nil {
 		if m.unknown[k] == "" {
 			m.unknown[k] = name
 		}
 		return "", false
 	}
 	m.resolved[k]++
-	return file, m.changed[file] != nil
+	if m.unclear == "" && slices.ContainsFunc(found.several, func(file string) bool { return m.changed[file] != nil }) {
+		m.unclear = fmt.Sprintf("The report %s names %s, which may be several files: %s.", quoted(report), literal(name), listOf(found.several))
+	}
+	return found.file, m.changed[found.file] != nil
 }
 
 // mark notes that a line has code. What one report calls covered stays covered.

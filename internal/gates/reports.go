@@ -2,6 +2,7 @@ package gates
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,11 +28,14 @@ func (m *measurement) readReports(tree fs.FS) {
 		return
 	}
 	for _, name := range names {
+		m.unclear = ""
 		k, err := m.readReport(tree, name)
 		m.read[k]++
-		if err != nil && m.failures[k] == "" {
-			m.failures[k] = fmt.Sprintf("The report %s cannot be used: %s.", quoted(name), err)
+		problem := m.unclear
+		if err != nil {
+			problem = fmt.Sprintf("The report %s cannot be used: %s.", quoted(name), err)
 		}
+		m.failures[k] = cmp.Or(m.failures[k], problem)
 	}
 }
 

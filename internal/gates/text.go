@@ -24,6 +24,9 @@ func quoted(name string) string {
 	return strconv.Quote(cut(name, maxName))
 }
 
+// literal returns a text from a report in quotation marks, so that nobody takes it for one of errand. It is one line.
+func literal(text string) string { return strconv.Quote(cut(text, maxName)) }
+
 // plain returns a text from a report as one line without invisible characters.
 func plain(text string) string {
 	text = strings.Join(strings.Fields(text), " ")

@@ -180,7 +180,7 @@ func (c *cobertura) start(t xml.StartElement) error {
 	case "class":
 		name := attribute(t, "filename")
 		c.inClass = true
-		c.file, c.changed = c.m.resolve(kindCoverage, func() string { return c.m.files.find(name, c.sources, c.report) }, name)
+		c.file, c.changed = c.m.resolve(kindCoverage, c.m.files.find(name, c.sources, c.report), name, c.report)
 	case "line":
 		if !c.inClass {
 			return errors.New("a line belongs to no class")
@@ -215,7 +215,7 @@ func (j *jacoco) token(token xml.Token) error {
 		case "sourcefile":
 			name := sourceOf(j.pkg, attribute(t, "name"))
 			j.inFile = true
-			j.file, j.changed = j.m.resolve(kindCoverage, func() string { return j.m.files.find(name, nil, j.report) }, name)
+			j.file, j.changed = j.m.resolve(kindCoverage, j.m.files.find(name, nil, j.report), name, j.report)
 		case "line":
 			if !j.inFile {
 				return errors.New("a line belongs to no source file")
@@ -246,7 +246,7 @@ type pit struct {
 	in     bool // a mutation
 	field  string
 	values map[string]string
-	found  map[string]string // files by their names in the report
+	found  map[string]match // files by their names in the report
 }
 
 // maxFound is how many names of files are remembered.
@@ -304,7 +304,7 @@ func (p *pit) mutation() error {
 		pkg = strings.ReplaceAll(class[:i], ".", "/")
 	}
 	name := sourceOf(pkg, strings.TrimSpace(v["sourceFile"]))
-	file, changed := p.m.resolve(kindMutation, func() string { return p.find(name) }, name)
+	file, changed := p.m.resolve(kindMutation, p.find(name), name, p.report)
 	if !changed {
 		return nil
 	}
@@ -317,13 +317,13 @@ func (p *pit) mutation() error {
 	return nil
 }
 
-func (p *pit) find(name string) string {
+func (p *pit) find(name string) match {
 	if file, ok := p.found[name]; ok {
 		return file
 	}
 	file := p.m.files.find(name, nil, p.report)
 	if p.found == nil {
-		p.found = map[string]string{}
+		p.found = map[string]match{}
 	}
 	if len(p.found) < maxFound {
 		p.found[name] = file

@@ -1,0 +1,65 @@
+package gates_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/internal/gates"
+)
+
+// lcovOf returns a record in which line 2 of a file ran, and so did or did not line 6.
+func lcovOf(file, hits string) string {
+	return "SF:" + file + "\nDA:2,1\nDA:6," + hits + "\nend_of_record\n"
+}
+
+// jacocoOf returns a report in which line 6 of each file of a package ran or not.
+func jacocoOf(pkg, ci string, files ...string) string {
+	text := `<report name="all"><package name="` + pkg + `">`
+	for _, file := range files {
+		text += `<sourcefile name="` + file + `"><line nr="6" mi="1" ci="` + ci + `"/></sourcefile>`
+	}
+	return text + "</package></report>"
+}
+
+// unclear is a case in which a name in a report does not lead to exactly one file.
+type unclear struct {
+	gates   gates.Gates // empty means 1 % coverage
+	changed []string
+	tracked []string // in addition
+	files   []string // pairs of path and content
+	want    string   // the text, empty if the gate is reached
+}
+
+func testUnclear(t *testing.T, tests map[string]unclear) {
+	t.Helper()
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !tt.gates.Enabled() {
+				tt.gates.Coverage = 1
+			}
+			got := judged(t, gates.Input{Gates: tt.gates, Changed: changed(tt.changed...), Tracked: append(tt.tracked, tt.changed...), Tree: tree(tt.files...)})
+			if got.Text != tt.want || got.Failed != (tt.want != "") || got.Failed != strings.Contains(got.Name, ": unknown (") {
+				t.Errorf("got %+v, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A name that several files of the repository have says nothing about any of them, so it fails the gate if one of them was changed.
+func TestAmbiguousNamesFail(t *testing.T) {
+	t.Parallel()
+	const a, b, other = "a/src/main/java/org/example/calc/Div.java", "b/src/main/java/org/example/calc/Div.java", "a/src/main/java/org/example/calc/Mul.java"
+	one := jacocoOf("org/example/calc", "0", "Div.java")
+	all := strings.Replace(one, "</package>", `<sourcefile name="Mul.java"><line nr="6" mi="0" ci="3"/></sourcefile></package>`, 1)
+	want := "The report all/target/jacoco.xml names \"org/example/calc/Div.java\", which may be several files: " + a + ", " + b + "."
+	testUnclear(t, map[string]unclear{
+		"both were changed":       {changed: []string{a, b}, files: []string{"all/target/jacoco.xml", one}, want: want},
+		"beside one that is sure": {changed: []string{a, b, other}, files: []string{"all/target/jacoco.xml", all}, want: want},
+		"one was changed":         {changed: []string{b, other}, tracked: []string{a}, files: []string{"all/target/jacoco.xml", all}, want: want},
+		"beside a good report":    {changed: []string{b, other}, tracked: []string{a}, files: []string{"a/target/jacoco.xml", all, "all/target/jacoco.xml", one}, want: want},
+		"none was changed":        {changed: []string{other}, tracked: []string{a, b}, files: []string{"all/target/jacoco.xml", all}},
+		"PIT": {gates: gates.Gates{Mutation: 1}, changed: []string{a}, tracked: []string{b}, files: []string{"mutations.xml", pitReport},
+			want: "The report mutations.xml names \"org/example/calc/Div.java\", which may be several files: " + a + ", " + b + "."},
+	})
+}
