@@ -97,22 +97,30 @@ func (f *files) find(name string, sources []string, report string) match {
 	if rest, ok := f.relative(name); ok || path.IsAbs(name) {
 		return match{file: f.known(rest)}
 	}
-	for _, source := range sources {
-		source = strings.ReplaceAll(source, `\`, "/")
-		if rest, ok := f.relative(source); ok {
-			if file := f.known(path.Join(rest, name)); file != "" {
-				return match{file: file}
-			}
-		} else if !path.IsAbs(source) {
-			if file := f.above(report, path.Join(source, name)); file != "" {
-				return match{file: file}
-			}
-		}
+	if found := f.inSources(name, sources, report); len(found) > 0 {
+		return oneOf(found)
 	}
 	if file := f.above(report, name); file != "" {
 		return match{file: file}
 	}
 	return f.bySuffix(path.Clean(name), report)
+}
+
+// inSources returns the files of a name in source folders.
+func (f *files) inSources(name string, sources []string, report string) (found []string) {
+	for _, source := range sources {
+		file := ""
+		source = strings.ReplaceAll(source, `\`, "/")
+		if rest, ok := f.relative(source); ok {
+			file = f.known(path.Join(rest, name))
+		} else if !path.IsAbs(source) {
+			file = f.above(report, path.Join(source, name))
+		}
+		if file != "" {
+			found = append(found, file)
+		}
+	}
+	return found
 }
 
 // relative returns the path in the repository of an absolute path. Of the root it is ".".

@@ -63,3 +63,32 @@ func TestAmbiguousNamesFail(t *testing.T) {
 			want: "The report mutations.xml names \"org/example/calc/Div.java\", which may be several files: " + a + ", " + b + "."},
 	})
 }
+
+// coberturaOf returns a report with sources and classes of files, in which line 6 did not run.
+func coberturaOf(sources []string, files ...string) string {
+	text := "<coverage><sources>"
+	for _, source := range sources {
+		text += "<source>" + source + "</source>"
+	}
+	text += "</sources>"
+	for _, file := range files {
+		text += `<class filename="` + file + `"><lines><line number="2" hits="1"/><line number="6" hits="0"/></lines></class>`
+	}
+	return text + "</coverage>"
+}
+
+// A file that several sources of a Cobertura report have may be each of them, unless the sources are the same.
+func TestAmbiguousSourcesFail(t *testing.T) {
+	t.Parallel()
+	testUnclear(t, map[string]unclear{
+		"absolute": {changed: []string{"b/util.py"}, tracked: []string{"a/util.py"}, files: []string{"coverage.xml", coberturaOf([]string{root + "/a", root + "/b"}, "util.py")},
+			want: `The report coverage.xml names "util.py", which may be several files: a/util.py, b/util.py.`},
+		"relative": {changed: []string{"a/util.py"}, tracked: []string{"b/util.py"}, files: []string{"out/coverage.xml", coberturaOf([]string{"b", "a"}, "util.py")},
+			want: `The report out/coverage.xml names "util.py", which may be several files: a/util.py, b/util.py.`},
+		"the root and a folder": {changed: []string{"src/util.py"}, tracked: []string{"util.py"}, files: []string{"coverage.xml", coberturaOf([]string{root, "src"}, "util.py")},
+			want: `The report coverage.xml names "util.py", which may be several files: src/util.py, util.py.`},
+		"the same twice":     {changed: []string{"a/util.py"}, tracked: []string{"b/util.py"}, files: []string{"coverage.xml", coberturaOf([]string{root + "/a", "a", root + "/c"}, "util.py")}},
+		"other files":        {changed: []string{"a/main.py"}, tracked: []string{"a/util.py", "b/util.py"}, files: []string{"coverage.xml", coberturaOf([]string{"a", "b"}, "util.py", "main.py")}},
+		"one source has one": {changed: []string{"b/util.py"}, tracked: []string{"c/util.py"}, files: []string{"coverage.xml", coberturaOf([]string{"a", "b"}, "util.py")}},
+	})
+}
