@@ -69,14 +69,26 @@ func readStart(tree fs.FS, name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, most))
 }
 
-// goFile returns the file that a cover profile names: by the path of its package, or like any other report.
+// goFile returns the file that a cover profile names: by the path of its package, or like any other report. Of several
+// modules with one path those count whose folders have the most in common with the report's.
 func (f *files) goFile(name, report string) match {
-	for _, m := range f.modules {
-		if rest, ok := strings.CutPrefix(name, m.path+"/"); ok {
-			if file := path.Join(m.dir, rest); f.tracked[file] {
-				return match{file: file}
-			}
+	var best []string
+	longest, most := "", -1
+	for _, m := range f.modules { // those with the longest paths first
+		rest, ok := strings.CutPrefix(name, m.path+"/")
+		file := path.Join(m.dir, rest)
+		if !ok || !f.tracked[file] || len(m.path) < len(longest) {
+			continue
 		}
+		switch n := shared(path.Join(m.dir, "go.mod"), report); {
+		case n > most:
+			longest, most, best = m.path, n, []string{file}
+		case n == most:
+			best = append(best, file)
+		}
+	}
+	if len(best) > 0 {
+		return oneOf(best)
 	}
 	return f.find(name, nil, report)
 }

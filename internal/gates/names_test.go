@@ -1,6 +1,7 @@
 package gates_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -28,6 +29,7 @@ type unclear struct {
 	tracked []string // in addition
 	files   []string // pairs of path and content
 	want    string   // the text, empty if the gate is reached
+	figure  string   // if the gate is reached; empty means 50 %
 }
 
 func testUnclear(t *testing.T, tests map[string]unclear) {
@@ -41,6 +43,9 @@ func testUnclear(t *testing.T, tests map[string]unclear) {
 			got := judged(t, gates.Input{Gates: tt.gates, Changed: changed(tt.changed...), Tracked: append(tt.tracked, tt.changed...), Tree: tree(tt.files...)})
 			if got.Text != tt.want || got.Failed != (tt.want != "") || got.Failed != strings.Contains(got.Name, ": unknown (") {
 				t.Errorf("got %+v, want %q", got, tt.want)
+			}
+			if figure := cmp.Or(tt.figure, "50 %"); !got.Failed && !strings.Contains(got.Name, ": "+figure+" (") {
+				t.Errorf("got %+v, want %s", got, figure)
 			}
 		})
 	}
@@ -58,7 +63,7 @@ func TestAmbiguousNamesFail(t *testing.T) {
 		"beside one that is sure": {changed: []string{a, b, other}, files: []string{"all/target/jacoco.xml", all}, want: want},
 		"one was changed":         {changed: []string{b, other}, tracked: []string{a}, files: []string{"all/target/jacoco.xml", all}, want: want},
 		"beside a good report":    {changed: []string{b, other}, tracked: []string{a}, files: []string{"a/target/jacoco.xml", all, "all/target/jacoco.xml", one}, want: want},
-		"none was changed":        {changed: []string{other}, tracked: []string{a, b}, files: []string{"all/target/jacoco.xml", all}},
+		"none was changed":        {changed: []string{other}, tracked: []string{a, b}, files: []string{"all/target/jacoco.xml", all}, figure: "100 %"},
 		"PIT": {gates: gates.Gates{Mutation: 1}, changed: []string{a}, tracked: []string{b}, files: []string{"mutations.xml", pitReport},
 			want: "The report mutations.xml names \"org/example/calc/Div.java\", which may be several files: " + a + ", " + b + "."},
 	})
@@ -90,5 +95,27 @@ func TestAmbiguousSourcesFail(t *testing.T) {
 		"the same twice":     {changed: []string{"a/util.py"}, tracked: []string{"b/util.py"}, files: []string{"coverage.xml", coberturaOf([]string{root + "/a", "a", root + "/c"}, "util.py")}},
 		"other files":        {changed: []string{"a/main.py"}, tracked: []string{"a/util.py", "b/util.py"}, files: []string{"coverage.xml", coberturaOf([]string{"a", "b"}, "util.py", "main.py")}},
 		"one source has one": {changed: []string{"b/util.py"}, tracked: []string{"c/util.py"}, files: []string{"coverage.xml", coberturaOf([]string{"a", "b"}, "util.py")}},
+	})
+}
+
+// Of several Go modules with one path a cover profile is about the one nearest to it.
+func TestGoModulesOfOnePath(t *testing.T) {
+	t.Parallel()
+	const mod, profile = "module example.org/twin\n", "mode: set\nexample.org/twin/x.go:2.2,2.20 1 1\nexample.org/twin/x.go:6.2,6.20 1 0\n"
+	with := func(path string, mods ...string) []string {
+		files := []string{path, profile}
+		for _, name := range mods {
+			files = append(files, name, mod)
+		}
+		return files
+	}
+	testUnclear(t, map[string]unclear{
+		"the report is in one of them": {changed: []string{"b/x.go"}, tracked: []string{"a/go.mod", "a/x.go", "b/go.mod"}, files: with("b/out/cover.out", "a/go.mod", "b/go.mod")},
+		"in neither of them": {changed: []string{"b/x.go"}, tracked: []string{"a/go.mod", "a/x.go", "b/go.mod"}, files: with("cover.out", "a/go.mod", "b/go.mod"),
+			want: `The report cover.out names "example.org/twin/x.go", which may be several files: a/x.go, b/x.go.`},
+		"in the folder of both": {changed: []string{"m/a/x.go"}, tracked: []string{"m/a/go.mod", "m/b/x.go", "m/b/go.mod"}, files: with("m/cover.out", "m/a/go.mod", "m/b/go.mod"),
+			want: `The report m/cover.out names "example.org/twin/x.go", which may be several files: m/a/x.go, m/b/x.go.`},
+		"only one has the file": {changed: []string{"b/x.go"}, tracked: []string{"a/go.mod", "b/go.mod"}, files: with("a/cover.out", "a/go.mod", "b/go.mod")},
+		"neither was changed":   {changed: []string{"c/y.go"}, tracked: []string{"a/go.mod", "a/x.go", "b/go.mod", "b/x.go"}, files: with("cover.out", "a/go.mod", "b/go.mod"), figure: "the reports list no changed line"},
 	})
 }
