@@ -147,7 +147,7 @@ func (m *measurement) judge(g gate, unrun string) Result {
 	case m.read[g.kind] == 0:
 		return g.failed(m.missing(g.kind))
 	case m.resolved[g.kind] == 0:
-		return g.failed(m.foreign(g.kind))
+		return g.failed("The reports name no file of the repository.")
 	}
 	total, good := m.count(g.kind)
 	if total == 0 {
@@ -172,15 +172,6 @@ func (m *measurement) missing(k kind) string {
 	}
 	if len(m.irregular) > 0 {
 		text += " " + quoted(m.irregular[0]) + " does not count: it is not a regular file."
-	}
-	return text
-}
-
-// foreign says that no report is about the repository's files.
-func (m *measurement) foreign(k kind) string {
-	text := "The reports are about no file of the repository."
-	if name := m.unknown[k]; name != "" {
-		text += " They name " + quoted(name) + ", for example."
 	}
 	return text
 }

@@ -26,7 +26,7 @@ func (m *measurement) parseLCOV(r io.Reader, report string) error {
 			if open {
 				return fmt.Errorf("line %d begins a file before the last one ended", n)
 			}
-			file, changed = m.resolve(kindCoverage, m.files.find(value, nil, report), value, report)
+			file, changed = m.resolve(m.files.find(value, nil, report), value)
 			open = true
 		case key == "end_of_record":
 			open = false
@@ -79,7 +79,7 @@ func (m *measurement) parseGo(r io.Reader, report string) error {
 		return errors.New(plain(err.Error()))
 	}
 	for _, p := range profiles {
-		file, changed := m.resolve(kindCoverage, m.files.goFile(p.FileName, report), p.FileName, report)
+		file, changed := m.resolve(m.files.goFile(p.FileName, report), p.FileName)
 		if changed {
 			m.markBlocks(file, p.Blocks)
 		}

@@ -3,6 +3,7 @@ package gates
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -10,6 +11,8 @@ import (
 // measurement is what the reports say about the changed lines.
 type measurement struct {
 	changed  Changes
+	bases    map[string][]string // changed files, in order, by the last elements of their paths
+	names    *names              // of the report that is being read
 	files    *files
 	patterns []string
 	lines    map[string][]lineState // parallel to the lines of Changes
@@ -20,10 +23,8 @@ type measurement struct {
 	// By kind:
 	read     [kindMutation + 1]int    // reports
 	resolved [kindMutation + 1]int    // names of files of the repository in them
-	unknown  [kindMutation + 1]string // the first name that is no file of the repository
 	failures [kindMutation + 1]string // why a gate cannot be judged, in a sentence; at 0 why none can
 
-	unclear   string   // why the report that is being read cannot be used, in a sentence: it names one of several files
 	stale     []string // candidates that are part of the commit
 	irregular []string // candidates that are links, folders or devices
 }
@@ -48,30 +49,19 @@ type mutant struct {
 const maxMissed = 1000
 
 func newMeasurement(in Input) *measurement {
-	m := &measurement{changed: in.Changed, files: newFiles(in), patterns: in.Gates.Reports, lines: map[string][]lineState{}}
+	m := &measurement{changed: in.Changed, files: newFiles(in), patterns: in.Gates.Reports, lines: map[string][]lineState{},
+		bases: map[string][]string{}}
 	if len(m.patterns) == 0 {
 		m.patterns = DefaultReports()
 	}
 	for name, l := range in.Changed {
 		m.lines[name] = make([]lineState, len(l.numbers))
+		m.bases[path.Base(name)] = append(m.bases[path.Base(name)], name)
+	}
+	for _, list := range m.bases {
+		slices.Sort(list)
 	}
 	return m
-}
-
-// resolve returns the file of the repository that a report of a kind means by a name, and false if there is none or it has
-// no changed line.
-func (m *measurement) resolve(k kind, found match, name, report string) (string, bool) {
-	if found.file == "" && found.several == nil {
-		if m.unknown[k] == "" {
-			m.unknown[k] = name
-		}
-		return "", false
-	}
-	m.resolved[k]++
-	if m.unclear == "" && slices.ContainsFunc(found.several, func(file string) bool { return m.changed[file] != nil }) {
-		m.unclear = fmt.Sprintf("The report %s names %s, which may be several files: %s.", quoted(report), literal(name), listOf(found.several))
-	}
-	return found.file, m.changed[found.file] != nil
 }
 
 // mark notes that a line has code. What one report calls covered stays covered.

@@ -119,3 +119,37 @@ func TestGoModulesOfOnePath(t *testing.T) {
 		"neither was changed":   {changed: []string{"c/y.go"}, tracked: []string{"a/go.mod", "a/x.go", "b/go.mod", "b/x.go"}, files: with("cover.out", "a/go.mod", "b/go.mod"), figure: "the reports list no changed line"},
 	})
 }
+
+// A name that leads to no file fails the gate if its report has no other, or if it may mean a changed file that the report does not name.
+func TestUnresolvedNamesFail(t *testing.T) {
+	t.Parallel()
+	const x, y, nothing = "src/x.js", "src/y.js", "The reports name no file of the repository."
+	good := lcovOf(y, "0")
+	foreign := func(report, name string) string {
+		return "The report " + report + ` is about no file of the repository. It names "` + name + `", for example.`
+	}
+	perhaps := func(report, name, file string) string {
+		return "The report " + report + ` names "` + name + `", which is no file of the repository, but may be ` + file + "."
+	}
+	java := strings.Replace(jacocoOf("org/example", "0", "Foo.kt"), "</package>", `<sourcefile name="Bar.kt"><line nr="2" mi="0" ci="3"/></sourcefile></package>`, 1)
+	both := append([]string{"src/main/kotlin/Foo.kt"}, "src/main/kotlin/org/example/Bar.kt")
+	mutants := strings.ReplaceAll(pitReport, "</mutations>", `<mutation detected="true"><sourceFile>Foo.kt</sourceFile><mutatedClass>org.example.Foo</mutatedClass><lineNumber>2</lineNumber></mutation></mutations>`)
+	testUnclear(t, map[string]unclear{
+		"a report beside a good one":       {changed: []string{x, y}, files: []string{"a/lcov.info", lcovOf("/app/x.js", "0"), "b/lcov.info", good}, want: foreign("a/lcov.info", "/app/x.js")},
+		"a report of unchanged files":      {changed: []string{y}, files: []string{"a/lcov.info", good, "b/lcov.info", lcovOf("/app/z.js", "0")}, want: foreign("b/lcov.info", "/app/z.js")},
+		"a report that names nothing":      {changed: []string{y}, files: []string{"a/lcov.info", good, "b/lcov.info", "TN:\n", "coverage.xml", "<coverage/>"}},
+		"only reports that name nothing":   {changed: []string{y}, files: []string{"b/lcov.info", "TN:\n", "coverage.xml", "<coverage/>", "jacoco.xml", "<report/>", "cover.out", "mode: set\n"}, want: nothing},
+		"outside of its package's folders": {changed: both, files: []string{"jacoco.xml", java}, want: perhaps("jacoco.xml", "org/example/Foo.kt", both[0])},
+		"the other file has no package":    {changed: both[1:], tracked: both[:1], files: []string{"jacoco.xml", java}, figure: "100 %"},
+		"in LCOV":                          {changed: []string{x, y}, files: []string{"lcov.info", good + lcovOf("/app/x.js", "1")}, want: perhaps("lcov.info", "/app/x.js", x)},
+		"with backslashes":                 {changed: []string{x, y}, files: []string{"lcov.info", good + lcovOf(`C:\app\x.js`, "1")}, want: perhaps("lcov.info", `C:\\app\\x.js`, x)},
+		"too long":                         {changed: []string{x, y}, files: []string{"lcov.info", good + lcovOf(strings.Repeat("/app", 2000)+"/x.js", "1")}, want: perhaps("lcov.info", strings.Repeat("/app", 49)+"/…", x)},
+		"named in another report":          {changed: []string{x, y}, files: []string{"a/lcov.info", good + lcovOf("/app/x.js", "0"), "b/lcov.info", lcovOf(x, "1")}, want: perhaps("a/lcov.info", "/app/x.js", x)},
+		"named, too":                       {changed: []string{y}, files: []string{"lcov.info", lcovOf("/usr/lib/y.js", "0") + good}},
+		"another name":                     {changed: []string{y}, files: []string{"lcov.info", lcovOf("/usr/lib/x.js", "0") + good}},
+		"in Cobertura":                     {changed: []string{"a/x.py", "a/y.py"}, files: []string{"coverage.xml", coberturaOf([]string{"/app/a"}, "a/y.py", "b/x.py")}, want: perhaps("coverage.xml", "b/x.py", "a/x.py")},
+		"in a profile of Go": {changed: []string{"x/a.go", "x/b.go"}, tracked: []string{"go.mod"}, want: perhaps("cover.out", "example.org/other/a.go", "x/a.go"),
+			files: []string{"cover.out", "mode: set\nexample.org/calc/x/b.go:2.2,2.20 1 1\nexample.org/other/a.go:2.2,2.20 1 0\n"}},
+		"PIT": {gates: gates.Gates{Mutation: 1}, changed: []string{"org/example/calc/Div.java", both[0]}, files: []string{"mutations.xml", mutants}, want: perhaps("mutations.xml", "org/example/Foo.kt", both[0])},
+	})
+}

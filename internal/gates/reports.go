@@ -28,10 +28,11 @@ func (m *measurement) readReports(tree fs.FS) {
 		return
 	}
 	for _, name := range names {
-		m.unclear = ""
+		m.names = newNames(name)
 		k, err := m.readReport(tree, name)
 		m.read[k]++
-		problem := m.unclear
+		m.resolved[k] += m.names.resolved
+		problem := m.problem()
 		if err != nil {
 			problem = fmt.Sprintf("The report %s cannot be used: %s.", quoted(name), err)
 		}

@@ -180,7 +180,7 @@ func (c *cobertura) start(t xml.StartElement) error {
 	case "class":
 		name := attribute(t, "filename")
 		c.inClass = true
-		c.file, c.changed = c.m.resolve(kindCoverage, c.m.files.find(name, c.sources, c.report), name, c.report)
+		c.file, c.changed = c.m.resolve(c.m.files.find(name, c.sources, c.report), name)
 	case "line":
 		if !c.inClass {
 			return errors.New("a line belongs to no class")
@@ -215,7 +215,7 @@ func (j *jacoco) token(token xml.Token) error {
 		case "sourcefile":
 			name := sourceOf(j.pkg, attribute(t, "name"))
 			j.inFile = true
-			j.file, j.changed = j.m.resolve(kindCoverage, j.m.files.find(name, nil, j.report), name, j.report)
+			j.file, j.changed = j.m.resolve(j.m.files.find(name, nil, j.report), name)
 		case "line":
 			if !j.inFile {
 				return errors.New("a line belongs to no source file")
@@ -304,7 +304,7 @@ func (p *pit) mutation() error {
 		pkg = strings.ReplaceAll(class[:i], ".", "/")
 	}
 	name := sourceOf(pkg, strings.TrimSpace(v["sourceFile"]))
-	file, changed := p.m.resolve(kindMutation, p.find(name), name, p.report)
+	file, changed := p.m.resolve(p.find(name), name)
 	if !changed {
 		return nil
 	}
