@@ -57,8 +57,8 @@ type Input struct {
 	Tree fs.FS
 	// Roots are the absolute paths of Tree by which reports may name its files.
 	Roots []string
-	// Unrun is the name of a command that was skipped because nothing that it is about has changed; empty if all ran.
-	Unrun string
+	// Unrun reports whether all commands were skipped, because nothing that they are about has changed.
+	Unrun bool
 }
 
 // Result is the result of one gate.
@@ -138,12 +138,12 @@ func (g gate) failed(reason string) Result {
 }
 
 // judge compares what was measured with a gate.
-func (m *measurement) judge(g gate, unrun string) Result {
+func (m *measurement) judge(g gate, unrun bool) Result {
 	switch reason := cmp.Or(m.failures[0], m.failures[g.kind]); {
 	case reason != "":
 		return g.failed(reason)
-	case m.read[g.kind] == 0 && len(m.stale) == 0 && unrun != "":
-		return Result{Name: g.title(), Skipped: "there is no report, because " + cut(unrun, maxName) + " was skipped"}
+	case m.read[g.kind] == 0 && len(m.stale) == 0 && unrun:
+		return Result{Name: g.title(), Skipped: "there is no report, because all commands were skipped"}
 	case m.read[g.kind] == 0:
 		return g.failed(m.missing(g.kind))
 	case m.resolved[g.kind] == 0:

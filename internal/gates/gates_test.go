@@ -153,14 +153,14 @@ func TestNothingPassesByAbsence(t *testing.T) {
 		tree    fstest.MapFS
 		tracked []string
 		reports []string
-		unrun   string
+		unrun   bool
 		want    string // the beginning of the text
 	}{
 		"no report":           {tree: tree(), want: "No command of check wrote a report about coverage (LCOV, Cobertura, JaCoCo or a Go cover profile); searched for **/lcov.info, "},
 		"in another place":    {tree: tree("lcov.info", lcovReport), reports: []string{"build/*.info"}, want: "No command of check wrote a report about coverage (LCOV, Cobertura, JaCoCo or a Go cover profile); searched for build/*.info."},
 		"in node_modules":     {tree: tree("node_modules/a/lcov.info", lcovReport), want: "No command of check wrote"},
 		"part of the commit":  {tree: tree("lcov.info", lcovReport), tracked: []string{"lcov.info"}, reports: []string{"*.info"}, want: "No command of check wrote a report about coverage (LCOV, Cobertura, JaCoCo or a Go cover profile); searched for *.info. lcov.info does not count: it is part of the commit"},
-		"committed and unrun": {tree: tree("lcov.info", lcovReport), tracked: []string{"lcov.info"}, unrun: "test", want: "No command of check wrote"},
+		"committed and unrun": {tree: tree("lcov.info", lcovReport), tracked: []string{"lcov.info"}, unrun: true, want: "No command of check wrote"},
 		"a link":              {tree: link, reports: []string{"*.info"}, want: "No command of check wrote a report about coverage (LCOV, Cobertura, JaCoCo or a Go cover profile); searched for *.info. lcov.info does not count: it is not a regular file."},
 		"of other files":      {tree: tree("lcov.info", strings.Replace(lcovReport, "src/div.js", "/app/src/div.js", 1)), want: "The report lcov.info is about no file of the repository. It names \"/app/src/div.js\", for example."},
 		"empty":               {tree: tree("lcov.info", ""), want: "The report lcov.info cannot be used: it is empty."},
@@ -185,8 +185,8 @@ func TestOtherResults(t *testing.T) {
 	if diff := cmp.Diff(gates.Result{Name: "coverage of changed lines: the reports list no changed line (gate 85 %)"}, judged(t, in)); diff != "" {
 		t.Errorf("no changed line has code (-want +got):\n%s", diff)
 	}
-	in.Tree, in.Unrun = tree(), "test"
-	want := gates.Result{Name: "coverage of changed lines (gate 85 %)", Skipped: "there is no report, because test was skipped"}
+	in.Tree, in.Unrun = tree(), true
+	want := gates.Result{Name: "coverage of changed lines (gate 85 %)", Skipped: "there is no report, because all commands were skipped"}
 	if diff := cmp.Diff(want, judged(t, in)); diff != "" {
 		t.Errorf("the command had nothing to run on (-want +got):\n%s", diff)
 	}

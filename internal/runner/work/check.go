@@ -128,7 +128,7 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 	}
 	results := gates.Skip(spec.Gates, skippedAfterFailure)
 	if ok {
-		results = place.judge(spec.Gates, in, place.unrun)
+		results = place.judge(spec.Gates, in, !place.ran)
 	}
 	for _, result := range gateResults(results) {
 		ok = ok && result.Code == 0
@@ -153,9 +153,7 @@ func (p *checkPlace) runAll(ctx context.Context, spec CheckSpec, out *json.Encod
 			if result, err = p.run(ctx, c, spec, isolation, log); err != nil {
 				return false, fmt.Errorf("run check %s: %w", c.Name, err)
 			}
-			if result.Skipped != "" && p.unrun == "" {
-				p.unrun = c.Name
-			}
+			p.ran = p.ran || result.Skipped == ""
 		}
 		ok = ok && result.Code == 0 && !result.TimedOut
 		if err := out.Encode(result); err != nil {
@@ -170,7 +168,7 @@ type checkPlace struct {
 	dir     string // contains tree/, home/ and tmp/
 	tree    string
 	changed difference
-	unrun   string // the name of the first command that had nothing to run on
+	ran     bool // whether a command ran; others had nothing to run on
 }
 
 // stalePlaceAge is the age at which the directory of a killed check is removed.

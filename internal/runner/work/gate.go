@@ -50,8 +50,8 @@ func (p *checkPlace) readGateInput(ctx context.Context, spec CheckSpec) (in gate
 	return in
 }
 
-// judge judges the gates after all commands. unrun is the first command that had nothing to run on.
-func (p *checkPlace) judge(g gates.Gates, in gateInput, unrun string) []gates.Result {
+// judge judges the gates after all commands. unrun reports whether all had nothing to run on.
+func (p *checkPlace) judge(g gates.Gates, in gateInput, unrun bool) []gates.Result {
 	if in.problem != "" {
 		return gates.Fail(g, in.problem)
 	}
