@@ -84,13 +84,12 @@ func (p *diffParser) line(line []byte) error {
 
 // name reads the name of the new file, which git quotes if it has unusual characters, and ends with a tab if it has spaces.
 func (p *diffParser) name(text string) error {
+	text = strings.TrimSuffix(text, "\t")
 	if strings.HasPrefix(text, `"`) {
 		var err error
 		if text, err = strconv.Unquote(text); err != nil {
 			return fmt.Errorf("the name of a file cannot be read")
 		}
-	} else {
-		text = strings.TrimSuffix(text, "\t")
 	}
 	p.file = ""
 	if text == "/dev/null" {

@@ -63,6 +63,22 @@ func TestParseDiff(t *testing.T) {
 	}
 }
 
+// TestNamesInDiffs reads names as git writes them: quoted if they have unusual characters, and with a tab at the end if they have a space.
+func TestNamesInDiffs(t *testing.T) {
+	t.Parallel()
+	for written, want := range map[string]string{
+		"b/a":                  "a",
+		"b/a b\t":              "a b",
+		"\"b/\\303\\244 b\"\t": "ä b",
+		"\"b/a\\tb\"":          "a\tb",
+	} {
+		got, err := gates.ParseDiff([]byte("+++ " + written + "\n@@ -0,0 +1 @@\n+x\n"))
+		if len(got) != 1 || got[want] == nil || err != nil {
+			t.Errorf("%q: got %v, %v, want %q", written, got, err, want)
+		}
+	}
+}
+
 func TestParseDiffRefuses(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
