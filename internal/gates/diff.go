@@ -86,8 +86,8 @@ func (p *diffParser) line(line []byte) error {
 func (p *diffParser) name(text string) error {
 	text = strings.TrimSuffix(text, "\t")
 	if strings.HasPrefix(text, `"`) {
-		var err error
-		if text, err = strconv.Unquote(text); err != nil {
+		var ok bool
+		if text, ok = unquote(text); !ok {
 			return fmt.Errorf("the name of a file cannot be read")
 		}
 	}
@@ -101,6 +101,38 @@ func (p *diffParser) name(text string) error {
 	}
 	p.file = name
 	return nil
+}
+
+// escapes has the bytes that git writes as a backslash and a character.
+var escapes = map[byte]byte{'a': '\a', 'b': '\b', 't': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', '"': '"', '\\': '\\'}
+
+// unquote returns a name that git has quoted. It is made of bytes, not necessarily of characters.
+func unquote(text string) (string, bool) {
+	if len(text) < 2 || text[len(text)-1] != '"' {
+		return "", false
+	}
+	var out []byte
+	for rest := text[1 : len(text)-1]; rest != ""; {
+		b := rest[0]
+		rest = rest[1:]
+		if b == '"' || b == '\\' && rest == "" {
+			return "", false
+		}
+		if b == '\\' {
+			plain, ok := escapes[rest[0]]
+			n := 1
+			if !ok {
+				n = min(3, len(rest))
+				value, err := strconv.ParseUint(rest[:n], 8, 8)
+				if plain = byte(value); err != nil || n < 3 {
+					return "", false
+				}
+			}
+			b, rest = plain, rest[n:]
+		}
+		out = append(out, b)
+	}
+	return string(out), true
 }
 
 // hunk reads a header such as "@@ -3,2 +4,5 @@ func main() {".

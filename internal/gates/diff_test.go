@@ -67,10 +67,15 @@ func TestParseDiff(t *testing.T) {
 func TestNamesInDiffs(t *testing.T) {
 	t.Parallel()
 	for written, want := range map[string]string{
-		"b/a":                  "a",
-		"b/a b\t":              "a b",
-		"\"b/\\303\\244 b\"\t": "ä b",
-		"\"b/a\\tb\"":          "a\tb",
+		"b/a":                    "a",
+		"b/a b\t":                "a b",
+		"\"b/\\303\\244 b\"\t":   "ä b",
+		"\"b/a\\tb\"":            "a\tb",
+		`"b/\a\b\t\n\v\f\r\"\\"`: "\a\b\t\n\v\f\r\"\\",
+		`"b/\377\000\1770"`:      "\xff\x00\x7f0",
+		"\"b/\xff\\t\xe4\"":      "\xff\t\xe4",
+		"b/\xff":                 "\xff",
+		`"b/'x"`:                 "'x",
 	} {
 		got, err := gates.ParseDiff([]byte("+++ " + written + "\n@@ -0,0 +1 @@\n+x\n"))
 		if len(got) != 1 || got[want] == nil || err != nil {
@@ -87,7 +92,14 @@ func TestParseDiffRefuses(t *testing.T) {
 		"lines that go back":     "+++ b/x\n@@ -0,0 +5,2 @@\n+a\n+b\n@@ -0,0 +5 @@\n+a\n",
 		"a huge number":          "+++ b/x\n@@ -0,0 +5,99999999999 @@\n+a\n",
 		"no prefix":              "+++ x\n",
-		"a bad name":             "+++ \"x\n",
+		"an open quote":          "+++ \"b/x\n@@ -0,0 +1 @@\n+a\n",
+		"only a quote":           "+++ \"\n",
+		"text after a quote":     "+++ \"b/x\"y\"\n@@ -0,0 +1 @@\n+a\n",
+		"an open escape":         "+++ \"b/x\\\"\n@@ -0,0 +1 @@\n+a\n",
+		"a short octal":          "+++ \"b/\\37\"\n@@ -0,0 +1 @@\n+a\n",
+		"a large octal":          "+++ \"b/\\777\"\n@@ -0,0 +1 @@\n+a\n",
+		"an octal with a 9":      "+++ \"b/\\309\"\n@@ -0,0 +1 @@\n+a\n",
+		"an unknown escape":      "+++ \"b/\\x41\"\n@@ -0,0 +1 @@\n+a\n",
 	} {
 		if got, err := gates.ParseDiff([]byte(text)); err == nil || !strings.HasPrefix(err.Error(), "line ") {
 			t.Errorf("%s: got %v, %v", name, got, err)
