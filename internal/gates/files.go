@@ -42,13 +42,16 @@ type module struct {
 // maxGoMod is how many bytes of a go.mod are read.
 const maxGoMod = 1 << 20
 
-func newFiles(in Input) *files {
+func newFiles(in Input, late func() bool) *files {
 	f := &files{tracked: make(map[string]bool, len(in.Tracked)), byBase: map[string][]string{}, roots: in.Roots}
 	for _, name := range in.Tracked {
 		f.tracked[name] = true
 		f.byBase[path.Base(name)] = append(f.byBase[path.Base(name)], name)
 	}
 	for _, name := range f.byBase["go.mod"] {
+		if late() {
+			break
+		}
 		if data, err := readStart(in.Tree, name, maxGoMod); err == nil {
 			if p := modfile.ModulePath(data); p != "" {
 				f.modules = append(f.modules, module{p, strings.TrimPrefix(path.Dir(name), ".")})
@@ -105,6 +108,9 @@ func (f *files) find(name string, sources []string, report string) match {
 	}
 	if !f.tracked[name] {
 		name = strings.ReplaceAll(name, `\`, "/")
+	}
+	if f.byBase[path.Base(path.Clean(name))] == nil {
+		return match{} // most foreign names take no more time
 	}
 	if rest, ok := f.relative(name); ok || path.IsAbs(name) {
 		return match{file: f.known(rest)}

@@ -17,7 +17,7 @@ func fuzz(f *testing.F, gate gates.Gates, name string, seeds ...string) {
 	}
 	files := []string{"src/div.js", "src/div.py", "div/div.go", "src/main/java/org/example/calc/Div.java"}
 	f.Fuzz(func(t *testing.T, report string) {
-		for _, g := range gates.Evaluate(gates.Input{
+		for _, g := range gates.Evaluate(t.Context(), gates.Input{
 			Gates: gate, Changed: changed(files...), Tracked: files, Tree: tree(name, report), Roots: []string{root},
 		}) {
 			if g.Name == "" || strings.Contains(g.Name, "\n") || g.Failed != (g.Text != "") || len(g.Text) > 6000 || !utf8.ValidString(g.Text) {

@@ -10,8 +10,10 @@ package gates
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
+	"time"
 )
 
 // Gates are a repository's gates on changed code.
@@ -92,10 +94,19 @@ func (g Gates) list() []gate {
 	return []gate{{kindCoverage, g.Coverage, "coverage of changed lines"}, {kindMutation, g.Mutation, "detected mutants on changed lines"}}
 }
 
-// Evaluate returns one result for each gate, coverage first.
-func Evaluate(in Input) []Result {
-	m := newMeasurement(in)
+// maxTime bounds the time in which reports are read.
+const maxTime = 2 * time.Minute
+
+// Evaluate returns one result for each gate, coverage first. It takes little more than two minutes.
+func Evaluate(ctx context.Context, in Input) []Result {
+	ctx, cancel := context.WithTimeout(ctx, maxTime)
+	defer cancel()
+	m := newMeasurement(in, func() bool { return ctx.Err() != nil })
 	m.readReports(in.Tree)
+	if m.late() {
+		text := fmt.Sprintf("The reports were not read to their end, because that takes longer than %.0f minutes.", maxTime.Minutes())
+		return Fail(in.Gates, text)
+	}
 	var out []Result
 	for _, g := range in.Gates.list() {
 		if g.least > 0 {

@@ -78,7 +78,7 @@ func tree(pairs ...string) fstest.MapFS {
 func judged(t *testing.T, in gates.Input) gates.Result {
 	t.Helper()
 	in.Roots = append(in.Roots, root)
-	got := gates.Evaluate(in)
+	got := gates.Evaluate(t.Context(), in)
 	if len(got) != 1 || in.Gates.Count() != 1 {
 		t.Fatalf("%d results of %d gates", len(got), in.Gates.Count())
 	}
@@ -134,7 +134,7 @@ func TestMutants(t *testing.T) {
 		t.Errorf("below the gate (-want +got):\n%s", diff)
 	}
 	in.Gates.Coverage = 50
-	if got := gates.Evaluate(in); len(got) != 2 || !got[0].Failed || !strings.HasPrefix(got[0].Text, "No command of check wrote a report about coverage") {
+	if got := gates.Evaluate(t.Context(), in); len(got) != 2 || !got[0].Failed || !strings.HasPrefix(got[0].Text, "No command of check wrote a report about coverage") {
 		t.Errorf("the report about mutants served for coverage: %+v", got)
 	}
 }
@@ -278,7 +278,7 @@ func TestHostileReports(t *testing.T) {
 			t.Parallel()
 			in := gates.Input{Changed: changed("a"), Tracked: []string{"a"}, Tree: tree("out/r\n`x`", tt.report)}
 			in.Gates = gates.Gates{Coverage: 1, Mutation: 1, Reports: []string{"out/*"}}
-			got := gates.Evaluate(in)
+			got := gates.Evaluate(t.Context(), in)
 			if tt.want == "" {
 				if text := got[1].Text; text != "The report \"out/r\\n`x`\" cannot be used: line 1: a mutation does not say whether it was detected." {
 					t.Errorf("got %q", text)
@@ -325,7 +325,7 @@ func TestTextIsBounded(t *testing.T) {
 	}
 	pit.WriteString("</mutations>")
 	in.Tree = tree("lcov.info", lcov.String(), "mutations.xml", pit.String())
-	got := gates.Evaluate(in)
+	got := gates.Evaluate(t.Context(), in)
 	for _, r := range got {
 		if len(r.Text) > 6000 || !r.Failed {
 			t.Errorf("%d bytes, %+v", len(r.Text), r)

@@ -26,7 +26,7 @@ func (m *measurement) parseLCOV(r io.Reader, report string) error {
 			if open {
 				return fmt.Errorf("line %d begins a file before the last one ended", n)
 			}
-			file, changed = m.resolve(m.files.find(value, nil, report), value)
+			file, changed = m.resolve(value, func() match { return m.files.find(value, nil, report) })
 			open = true
 		case key == "end_of_record":
 			open = false
@@ -79,7 +79,7 @@ func (m *measurement) parseGo(r io.Reader, report string) error {
 		return errors.New(plain(err.Error()))
 	}
 	for _, p := range profiles {
-		file, changed := m.resolve(m.files.goFile(p.FileName, report), p.FileName)
+		file, changed := m.resolve(p.FileName, func() match { return m.files.goFile(p.FileName, report) })
 		if changed {
 			m.markBlocks(file, p.Blocks)
 		}

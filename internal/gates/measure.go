@@ -13,6 +13,7 @@ type measurement struct {
 	changed  Changes
 	bases    map[string][]string // changed files, in order, by the last elements of their paths
 	names    *names              // of the report that is being read
+	late     func() bool         // whether the time to read reports is over
 	files    *files
 	patterns []string
 	lines    map[string][]lineState // parallel to the lines of Changes
@@ -48,8 +49,8 @@ type mutant struct {
 // maxMissed is how many mutants are kept to be shown.
 const maxMissed = 1000
 
-func newMeasurement(in Input) *measurement {
-	m := &measurement{changed: in.Changed, files: newFiles(in), patterns: in.Gates.Reports, lines: map[string][]lineState{},
+func newMeasurement(in Input, late func() bool) *measurement {
+	m := &measurement{changed: in.Changed, late: late, files: newFiles(in, late), patterns: in.Gates.Reports, lines: map[string][]lineState{},
 		bases: map[string][]string{}}
 	if len(m.patterns) == 0 {
 		m.patterns = DefaultReports()

@@ -15,18 +15,29 @@ type names struct {
 	unknown  string // the first that is no such name, quoted
 	unclear  string // why the report cannot be used, in a sentence: a name may be several files, of which one was changed
 	changed  map[string]bool
+	found    map[string]match // what names lead to
 	// perhaps has names that lead to no file, but end like a changed one, by the last elements of their paths.
 	perhaps map[string]string
 }
 
 func newNames(report string) *names {
-	return &names{report: report, changed: map[string]bool{}, perhaps: map[string]string{}}
+	return &names{report: report, changed: map[string]bool{}, found: map[string]match{}, perhaps: map[string]string{}}
 }
 
+// maxFound is how many names of a report are remembered.
+const maxFound = 10_000
+
 // resolve returns the file of the repository that the report means by a name, and false if there is none or it has no
-// changed line.
-func (m *measurement) resolve(found match, name string) (string, bool) {
+// changed line. It looks for a name only once.
+func (m *measurement) resolve(name string, find func() match) (string, bool) {
 	n := m.names
+	found, ok := n.found[name]
+	if !ok && !m.late() {
+		found = find()
+		if len(name) <= maxPath && len(n.found) < maxFound {
+			n.found[name] = found
+		}
+	}
 	if found.file == "" && found.several == nil {
 		if n.unknown == "" {
 			n.unknown = literal(name)

@@ -3,6 +3,7 @@ package gates
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -44,6 +45,9 @@ func (m *measurement) readReports(tree fs.FS) {
 func (m *measurement) findReports(tree fs.FS) (found []string) {
 	entries := 0
 	_ = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if m.late() {
+			return fs.SkipAll
+		}
 		if entries++; entries > maxEntries {
 			m.failures[0] = fmt.Sprintf("The checkout has too many files to search for reports: more than %d.", maxEntries)
 			return fs.SkipAll
@@ -97,7 +101,20 @@ func (m *measurement) readReport(tree fs.FS, name string) (kind, error) {
 	if info, err := file.Stat(); err != nil || info.Size() > maxReport {
 		return 0, fmt.Errorf("it is larger than %d MiB", maxReport>>20)
 	}
-	return m.parse(io.LimitReader(file, maxReport), name)
+	return m.parse(timed{io.LimitReader(file, maxReport), m.late}, name)
+}
+
+// timed reads until the time is over.
+type timed struct {
+	io.Reader
+	late func() bool
+}
+
+func (t timed) Read(p []byte) (int, error) {
+	if t.late() {
+		return 0, context.DeadlineExceeded
+	}
+	return t.Reader.Read(p)
 }
 
 // parse reads a report from the path name.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,7 +15,7 @@ import (
 const maxNesting = 100
 
 // maxSources is how many source folders a Cobertura report may name.
-const maxSources = 1000
+const maxSources = 50
 
 // xmlReader reads the tokens of a report. Go's decoder knows no entities but those of XML itself, and loads nothing.
 type xmlReader struct {
@@ -162,14 +163,29 @@ func (c *cobertura) token(token xml.Token) error {
 	case xml.EndElement:
 		switch t.Name.Local {
 		case "source":
-			if c.text != nil && len(c.sources) < maxSources {
-				c.sources = append(c.sources, strings.TrimSpace(c.text.String()))
-			}
-			c.text = nil
+			return c.endSource()
 		case "class":
 			c.inClass, c.changed = false, false
 		}
 	}
+	return nil
+}
+
+// endSource adds a source folder. Names may lead to other files from there on.
+func (c *cobertura) endSource() error {
+	if c.text == nil {
+		return nil
+	}
+	source := strings.TrimSpace(c.text.String())
+	c.text = nil
+	if slices.Contains(c.sources, source) {
+		return nil
+	}
+	if len(c.sources) == maxSources {
+		return fmt.Errorf("it has more than %d source folders", maxSources)
+	}
+	c.sources = append(c.sources, source)
+	clear(c.m.names.found)
 	return nil
 }
 
@@ -180,7 +196,7 @@ func (c *cobertura) start(t xml.StartElement) error {
 	case "class":
 		name := attribute(t, "filename")
 		c.inClass = true
-		c.file, c.changed = c.m.resolve(c.m.files.find(name, c.sources, c.report), name)
+		c.file, c.changed = c.m.resolve(name, func() match { return c.m.files.find(name, c.sources, c.report) })
 	case "line":
 		if !c.inClass {
 			return errors.New("a line belongs to no class")
@@ -215,7 +231,7 @@ func (j *jacoco) token(token xml.Token) error {
 		case "sourcefile":
 			name := sourceOf(j.pkg, attribute(t, "name"))
 			j.inFile = true
-			j.file, j.changed = j.m.resolve(j.m.files.find(name, nil, j.report), name)
+			j.file, j.changed = j.m.resolve(name, func() match { return j.m.files.find(name, nil, j.report) })
 		case "line":
 			if !j.inFile {
 				return errors.New("a line belongs to no source file")
@@ -246,11 +262,7 @@ type pit struct {
 	in     bool // a mutation
 	field  string
 	values map[string]string
-	found  map[string]match // files by their names in the report
 }
-
-// maxFound is how many names of files are remembered.
-const maxFound = 100_000
 
 func (p *pit) token(token xml.Token) error {
 	switch t := token.(type) {
@@ -304,7 +316,7 @@ func (p *pit) mutation() error {
 		pkg = strings.ReplaceAll(class[:i], ".", "/")
 	}
 	name := sourceOf(pkg, strings.TrimSpace(v["sourceFile"]))
-	file, changed := p.m.resolve(p.find(name), name)
+	file, changed := p.m.resolve(name, func() match { return p.m.files.find(name, nil, p.report) })
 	if !changed {
 		return nil
 	}
@@ -315,18 +327,4 @@ func (p *pit) mutation() error {
 	text := strings.ToLower(strings.ReplaceAll(v["status"], "_", " ")) + ": " + what
 	p.m.addMutant(mutant{file, line, plain(text)}, detected)
 	return nil
-}
-
-func (p *pit) find(name string) match {
-	if file, ok := p.found[name]; ok {
-		return file
-	}
-	file := p.m.files.find(name, nil, p.report)
-	if p.found == nil {
-		p.found = map[string]match{}
-	}
-	if len(p.found) < maxFound {
-		p.found[name] = file
-	}
-	return file
 }

@@ -128,7 +128,7 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 	}
 	results := gates.Skip(spec.Gates, skippedAfterFailure)
 	if ok {
-		results = place.judge(spec.Gates, in, !place.ran)
+		results = place.judge(ctx, spec.Gates, in, !place.ran)
 	}
 	for _, result := range gateResults(results) {
 		ok = ok && result.Code == 0

@@ -51,7 +51,7 @@ func (p *checkPlace) readGateInput(ctx context.Context, spec CheckSpec) (in gate
 }
 
 // judge judges the gates after all commands. unrun reports whether all had nothing to run on.
-func (p *checkPlace) judge(g gates.Gates, in gateInput, unrun bool) []gates.Result {
+func (p *checkPlace) judge(ctx context.Context, g gates.Gates, in gateInput, unrun bool) []gates.Result {
 	if in.problem != "" {
 		return gates.Fail(g, in.problem)
 	}
@@ -65,7 +65,7 @@ func (p *checkPlace) judge(g gates.Gates, in gateInput, unrun bool) []gates.Resu
 	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
 		roots = append(roots, real)
 	}
-	return gates.Evaluate(gates.Input{Gates: g, Changed: in.changed, Tracked: in.tracked, Tree: root.FS(), Roots: roots, Unrun: unrun})
+	return gates.Evaluate(ctx, gates.Input{Gates: g, Changed: in.changed, Tracked: in.tracked, Tree: root.FS(), Roots: roots, Unrun: unrun})
 }
 
 // gateResults returns the results as those of checks.
