@@ -60,11 +60,11 @@ func (m *measurement) parseLCOV(r io.Reader, report string) error {
 // lineAndHits reads the number of a line, and whether it ran.
 func lineAndHits(number, hits string) (line int, covered bool, err error) {
 	if line, err = strconv.Atoi(number); err != nil {
-		return 0, false, fmt.Errorf("%s is not the number of a line", quoted(number))
+		return 0, false, fmt.Errorf("%s is not the number of a line", literal(number))
 	}
 	count, err := strconv.ParseFloat(hits, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("%s is not a number of runs", quoted(hits))
+		return 0, false, fmt.Errorf("%s is not a number of runs", literal(hits))
 	}
 	return line, count > 0, nil
 }

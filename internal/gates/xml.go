@@ -35,7 +35,7 @@ func newXMLReader(in *bufio.Reader) *xmlReader {
 		if strings.EqualFold(label, "us-ascii") || strings.EqualFold(label, "ascii") {
 			return in, nil
 		}
-		x.other = fmt.Errorf("its encoding is %s instead of UTF-8", quoted(label))
+		x.other = fmt.Errorf("its encoding is %s instead of UTF-8", literal(label))
 		return nil, x.other
 	}
 	return x
@@ -121,7 +121,7 @@ func (m *measurement) parseXML(in *bufio.Reader, report string) (kind, error) {
 		case "mutations":
 			return kindMutation, x.each((&pit{m: m, report: report}).token)
 		}
-		return 0, fmt.Errorf("its first element is %s, so it is none of Cobertura, JaCoCo and PIT", quoted(root.Name.Local))
+		return 0, fmt.Errorf("its first element is %s, so it is none of Cobertura, JaCoCo and PIT", literal(root.Name.Local))
 	}
 }
 
@@ -301,7 +301,7 @@ func (p *pit) mutation() error {
 	v := p.values
 	line, err := strconv.Atoi(strings.TrimSpace(v["lineNumber"]))
 	if err != nil {
-		return fmt.Errorf("%s is not the number of a line", quoted(v["lineNumber"]))
+		return fmt.Errorf("%s is not the number of a line", literal(v["lineNumber"]))
 	}
 	var detected bool
 	switch v["detected"] {
