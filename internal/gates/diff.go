@@ -3,6 +3,7 @@ package gates
 import (
 	"bytes"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,19 @@ import (
 
 // Changes has the added and changed lines of each file, by its path in the repository.
 type Changes map[string]*Lines
+
+// HasCode reports whether a file has changed in whose language there are tools that write reports.
+func (c Changes) HasCode() bool {
+	for name := range c {
+		switch strings.ToLower(path.Ext(name)) {
+		case ".bash", ".c", ".cc", ".cjs", ".clj", ".cpp", ".cs", ".cxx", ".dart", ".erl", ".ex", ".exs", ".f90", ".fs", ".go", ".groovy", ".h", ".hh", ".hpp",
+			".hs", ".java", ".jl", ".js", ".jsx", ".kt", ".kts", ".lua", ".m", ".mjs", ".ml", ".mm", ".mts", ".php", ".pl", ".pm", ".py", ".r", ".rb", ".rs", ".scala",
+			".sh", ".svelte", ".swift", ".ts", ".tsx", ".vb", ".vue", ".zig":
+			return true
+		}
+	}
+	return false
+}
 
 // Lines are lines of one file, in ascending order.
 type Lines struct {

@@ -106,3 +106,15 @@ func TestParseDiffRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestHasCode: only files of languages for which tools write reports are code.
+func TestHasCode(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"README.md": false, "go.mod": false, ".github/workflows/ci.yml": false, "docs/go": false, "main.go": true, "web/App.VUE": true, "a/b.test.ts": true, "tool.sh": true,
+	} {
+		if got := (gates.Changes{name: nil}).HasCode(); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

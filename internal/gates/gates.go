@@ -59,7 +59,7 @@ type Input struct {
 	Tree fs.FS
 	// Roots are the absolute paths of Tree by which reports may name its files.
 	Roots []string
-	// Unrun reports whether all commands were skipped, because nothing that they are about has changed.
+	// Unrun reports whether commands that may write reports were skipped, because nothing that they are about has changed.
 	Unrun bool
 }
 
@@ -154,7 +154,7 @@ func (m *measurement) judge(g gate, unrun bool) Result {
 	case reason != "":
 		return g.failed(reason)
 	case m.read[g.kind] == 0 && len(m.stale) == 0 && unrun:
-		return Result{Name: g.title(), Skipped: "there is no report, because all commands were skipped"}
+		return Result{Name: g.title(), Skipped: "there is no report, because commands had nothing to run on"}
 	case m.read[g.kind] == 0:
 		return g.failed(m.missing(g.kind))
 	case m.resolved[g.kind] == 0:

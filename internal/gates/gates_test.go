@@ -186,7 +186,7 @@ func TestOtherResults(t *testing.T) {
 		t.Errorf("no changed line has code (-want +got):\n%s", diff)
 	}
 	in.Tree, in.Unrun = tree(), true
-	want := gates.Result{Name: "coverage of changed lines (gate 85 %)", Skipped: "there is no report, because all commands were skipped"}
+	want := gates.Result{Name: "coverage of changed lines (gate 85 %)", Skipped: "there is no report, because commands had nothing to run on"}
 	if diff := cmp.Diff(want, judged(t, in)); diff != "" {
 		t.Errorf("the command had nothing to run on (-want +got):\n%s", diff)
 	}

@@ -128,7 +128,7 @@ func check(ctx context.Context, root string, spec CheckSpec, done *ChecksDone, o
 	}
 	results := gates.Skip(spec.Gates, skippedAfterFailure)
 	if ok {
-		results = place.judge(ctx, spec.Gates, in, !place.ran)
+		results = place.judge(ctx, spec.Gates, in)
 	}
 	for _, result := range gateResults(results) {
 		ok = ok && result.Code == 0
@@ -153,7 +153,7 @@ func (p *checkPlace) runAll(ctx context.Context, spec CheckSpec, out *json.Encod
 			if result, err = p.run(ctx, c, spec, isolation, log); err != nil {
 				return false, fmt.Errorf("run check %s: %w", c.Name, err)
 			}
-			p.ran = p.ran || result.Skipped == ""
+			p.ran, p.unrun = p.ran || result.Skipped == "", p.unrun || result.Skipped != ""
 		}
 		ok = ok && result.Code == 0 && !result.TimedOut
 		if err := out.Encode(result); err != nil {
@@ -168,7 +168,8 @@ type checkPlace struct {
 	dir     string // contains tree/, home/ and tmp/
 	tree    string
 	changed difference
-	ran     bool // whether a command ran; others had nothing to run on
+	ran     bool // a command ran
+	unrun   bool // a command was skipped, because it had nothing to run on
 }
 
 // stalePlaceAge is the age at which the directory of a killed check is removed.

@@ -50,8 +50,8 @@ func (p *checkPlace) readGateInput(ctx context.Context, spec CheckSpec) (in gate
 	return in
 }
 
-// judge judges the gates after all commands. unrun reports whether all had nothing to run on.
-func (p *checkPlace) judge(ctx context.Context, g gates.Gates, in gateInput, unrun bool) []gates.Result {
+// judge judges the gates after all commands.
+func (p *checkPlace) judge(ctx context.Context, g gates.Gates, in gateInput) []gates.Result {
 	if in.problem != "" {
 		return gates.Fail(g, in.problem)
 	}
@@ -65,6 +65,7 @@ func (p *checkPlace) judge(ctx context.Context, g gates.Gates, in gateInput, unr
 	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
 		roots = append(roots, real)
 	}
+	unrun := p.unrun && (!p.ran || !in.changed.HasCode())
 	return gates.Evaluate(ctx, gates.Input{Gates: g, Changed: in.changed, Tracked: in.tracked, Tree: root.FS(), Roots: roots, Unrun: unrun})
 }
 

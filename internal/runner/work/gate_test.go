@@ -45,7 +45,7 @@ func TestCheckGates(t *testing.T) {
 		"a pipe": {command("a: mkfifo lcov.info"), "", []work.CheckResult{{Name: "a"},
 			{Name: name + "unknown (gate 60 %)", Code: 1, Gate: true, Tail: "No command of check wrote a report"}}},
 		"nothing to run on": {command("a: cat {affected_modules}", "late b: ls {affected_modules}"), "", []work.CheckResult{{Name: "a", Skipped: "no module is affected"}, {Name: "b", Skipped: "no module is affected"},
-			{Name: "coverage of changed lines (gate 60 %)", Gate: true, Skipped: "there is no report, because all commands were skipped"}}},
+			{Name: "coverage of changed lines (gate 60 %)", Gate: true, Skipped: "there is no report, because commands had nothing to run on"}}},
 		"nothing to run on for one": {command("a: true", "b: ls {affected_modules}"), "", []work.CheckResult{{Name: "a"}, {Name: "b", Skipped: "no module is affected"},
 			{Name: name + "unknown (gate 60 %)", Code: 1, Gate: true, Tail: "No command of check wrote a report"}}},
 		"nothing to run on at first": {command("a: ls {affected_modules}", "b: true"), "", []work.CheckResult{{Name: "a", Skipped: "no module is affected"}, {Name: "b"},
