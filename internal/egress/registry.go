@@ -91,17 +91,14 @@ func (p *Proxy) serveRegistries(w http.ResponseWriter, r *http.Request, done *ou
 	if p.cfg.Authority == nil {
 		return errors.New("the registries' certificates are missing")
 	}
-	near, buffered, err := http.NewResponseController(w).Hijack()
+	near, from, err := openTunnel(w)
 	if err != nil {
-		return fmt.Errorf("hijack the connection: %w", err)
+		return err
 	}
 	defer near.Close()
-	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return fmt.Errorf("%w: answer: %w", errAnswered, err)
-	}
 	idle := time.AfterFunc(p.cfg.tunnelIdle, func() { _ = near.Close() })
 	defer idle.Stop()
-	conn := tls.Server(tunnelConn{Conn: near, from: buffered.Reader, idle: idle, limit: p.cfg.tunnelIdle}, &tls.Config{
+	conn := tls.Server(tunnelConn{Conn: near, from: from, idle: idle, limit: p.cfg.tunnelIdle}, &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

@@ -24,21 +24,31 @@ func tunnel(w http.ResponseWriter, r *http.Request, done *Request, dial func(con
 		return fmt.Errorf("connect to %s: %w", done.Host, err)
 	}
 	defer far.Close()
-	near, buffered, err := http.NewResponseController(w).Hijack()
+	near, from, err := openTunnel(w)
 	if err != nil {
-		return fmt.Errorf("hijack the connection: %w", err)
+		return err
 	}
 	defer near.Close()
-	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		return fmt.Errorf("%w: answer: %w", errAnswered, err)
-	}
-	hello, err := readHello(near, buffered.Reader, done.Host)
+	hello, err := readHello(near, from, done.Host)
 	if err != nil {
 		done.Allowed = false
 		return fmt.Errorf("%w: %w", errAnswered, err)
 	}
-	done.Sent, done.Received = splice(near, buffered.Reader, far, hello)
+	done.Sent, done.Received = splice(near, from, far, hello)
 	return nil
+}
+
+// openTunnel tells the client that its tunnel is open, and returns the connection. What the client sends is read from the buffer.
+func openTunnel(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
+	near, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, fmt.Errorf("hijack the connection: %w", err)
+	}
+	if _, err := io.WriteString(near, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		_ = near.Close()
+		return nil, nil, fmt.Errorf("%w: answer: %w", errAnswered, err)
+	}
+	return near, buffered.Reader, nil
 }
 
 // errHello aborts the handshake that only serves to parse the client's first message.
