@@ -137,8 +137,8 @@ func (s *Steps) update(ctx context.Context, u *update, missing forge.Comparison)
 	if head == u.read.Head { // GitHub is about to do it
 		head = ""
 	}
-	if err := s.stateUpdate(ctx, u, done, head); err != nil {
-		return event.Event{}, err
+	if err := s.stateUpdate(ctx, u, done, head); err != nil { // its result stays open, but it happened
+		u.Log.Warn().Err(err).Msg("failed to read the result of an update; its statement does not name it yet")
 	}
 	if head == "" {
 		u.read.Begun = true

@@ -99,3 +99,54 @@ func TestUpdatesAreStated(t *testing.T) {
 		})
 	}
 }
+
+// TestUnreadUpdate: an update that GitHub carried out counts as one, also if errand cannot read the new head. Its result is open until errand can,
+// whoever asked for it.
+func TestUnreadUpdate(t *testing.T) {
+	t.Parallel()
+	byRebase := asked
+	byRebase.Rebase = true
+	const commit, compare = "/commits/[0-9a-f]{40}", "/compare/"
+	for name, c := range map[string]struct {
+		request state.UpdateRequest // none: errand updates it by itself
+		fault   simgithub.Fault
+	}{
+		"a person, gone":         {asked, simgithub.Fault{Path: commit, Status: http.StatusNotFound}},
+		"a person, refused":      {asked, simgithub.Fault{Path: commit, Status: http.StatusUnprocessableEntity}},
+		"a person, GitHub fails": {asked, simgithub.Fault{Path: commit, Status: http.StatusBadGateway}},
+		"a rebase, gone":         {byRebase, simgithub.Fault{Path: commit, Status: http.StatusNotFound}},
+		"a rebase, not compared": {byRebase, simgithub.Fault{Path: compare, Nth: 2, Status: http.StatusBadGateway}},
+		"errand, gone":           {state.UpdateRequest{}, simgithub.Fault{Path: commit, Status: http.StatusNotFound}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.OpenPull()
+			workflowtest.Check(t, w.RequireUpToDate(workflowtest.RepoName, "main", true))
+			before := w.Task.Branch.Head
+			w.Task.PR.Update, w.Task.PR.Ready, w.Task.PR.Checks = c.request, true, "success"
+			w.Task.Publications = []state.Publication{{Head: before}}
+			pushBase(w, "free.go")
+			_, err := w.Forge.Merging(t.Context(), w.RepoRef(), w.Task.PR.Number) // GitHub computes whether it can be merged
+			workflowtest.Check(t, err)
+			w.MustFault(c.fault)
+			e, err := w.Try(state.JobUpdate)
+			if err != nil {
+				t.Fatalf("got the error %v although GitHub updated the branch", err)
+			}
+			head := w.Head(w.Task.Branch.Name)
+			got, p := event.Of[event.BaseRead](e), event.Of[event.BaseRead](e).Published
+			if got.Result != event.BaseUpdated || got.Head != head || head == before || p == nil || p.Head != "" || p.Update.By != c.request.By || p.Update.Before != before {
+				t.Fatalf("got %+v, published %+v, want an open result of the head %s", got, p, head)
+			}
+			w.ClearFaults()
+			w.Task.Branch.Head, w.Task.PR.Update = head, state.UpdateRequest{}
+			if !w.Task.AddUpdate(*p, time.Time{}) {
+				t.Fatal("the update is not stored")
+			}
+			if p := compared(w).Published; p == nil || p.Head != head || p.Update.By != c.request.By {
+				t.Errorf("later got %+v, want the head %s", p, head)
+			}
+		})
+	}
+}
