@@ -102,6 +102,18 @@ func repaired(runs int) func(*state.Task) {
 	}
 }
 
+// repairing is a task whose failing checks errand repairs again, because somebody has acted.
+func repairing(t *state.Task) {
+	repaired(0)(t)
+	t.PR.Repair.HandedOver = false
+}
+
+// stoppedUpdates is a task whose changes, which resolve a conflict, nobody approved.
+func stoppedUpdates(t *state.Task) {
+	toPublish(t)
+	t.PR = &state.PR{Number: 8, URL: t.Repo.URL + "/pull/8", State: state.PROpen, Updates: state.MaxUpdates + 1}
+}
+
 func failingChecks() []state.CheckNote {
 	return []state.CheckNote{
 		{Name: "build (windows)", URL: "https://github.example/octo/calc/actions/runs/1/job/2", Fault: state.CheckFails, Result: "failure", Rerun: true},

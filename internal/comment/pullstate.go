@@ -152,16 +152,21 @@ func (p post) again() string {
 	return "After a push, a review, or a comment that mentions " + markdown.Code("@"+p.v.Slug) + ", errand tries again."
 }
 
-// roundExpired says that nobody approved the changes of a round that errand began by itself.
+// roundExpired says that nobody approved the changes of a round that errand began by itself, and how it begins another one.
 func (p post) roundExpired() string {
 	changes := "the changes"
 	if plan := p.revision(); plan != nil {
 		changes = "the " + markdown.Link(fmt.Sprintf("changes, revision %d", plan.Revision), plan.CommentURL)
 	}
-	why, again := "repair failing checks of this pull request", p.again()
+	pr := p.t.PR
+	why, again, waits := "repair failing checks of this pull request", p.again(), pr != nil && pr.Repair != nil && pr.Repair.HandedOver
 	if p.Reason == state.RoundConflict {
+		waits = pr != nil && pr.Updates > state.MaxUpdates
 		why = "resolve a conflict with " + markdown.Code(cmp.Or(p.t.Branch.Base, p.t.Repo.DefaultBranch))
 		again = "Resolve the conflict, or write " + p.v.say("update") + " to have errand do it. It does not try again by itself."
+	}
+	if !waits {
+		again = "If that is still necessary, errand tries again by itself."
 	}
 	return markdown.Paragraphs(
 		addressed(p.By, fmt.Sprintf("nobody approved %s in time, so they were not published. They were meant to %s. The pull request stays open, unchanged.", changes, why)),

@@ -91,17 +91,18 @@ func isOwnRound(c *change) bool {
 	return isPRState(state.PROpen)(c) && c.t.Phase == state.PhaseAwaitingPublishApproval && slices.ContainsFunc(c.t.Feedback, isOwnFinding)
 }
 
-// endExpiredRound ends a round whose changes nobody approved. Nobody asked for it, so the pull request stays as it is, and errand does not try
-// again before a person acts.
+// endExpiredRound ends a round whose changes nobody approved. Nobody asked for it, so the pull request stays as it is. errand does not try again
+// before a person acts; if one has since the round began, it has counted from zero. The branch is read, because somebody may have pushed.
 func endExpiredRound(c *change) {
 	reason := fmt.Sprintf("nobody approved the changes of round %d in time", c.t.Round)
 	post := state.Post{Kind: state.PostRoundExpired, OnPR: true, Hash: c.newestHash(), Reason: state.RoundConflict, By: c.personToNotify()}
 	for _, f := range slices.Clone(c.t.Feedback) {
 		switch {
 		case f.Kind == state.FeedbackCI:
-			post.Reason, repairs(c).HandedOver = state.RoundChecks, true
-		case f.Base != "":
-			c.t.PR.Updates, c.t.Branch.BaseMoved = state.MaxUpdates+1, false
+			r := repairs(c)
+			post.Reason, r.HandedOver = state.RoundChecks, r.HandedOver || r.Runs > 0
+		case f.Base != "" && c.t.PR.Updates > 0:
+			c.t.PR.Updates = state.MaxUpdates + 1
 		}
 		if f.TakenBy != "" {
 			c.removeAnsweredFeedback(f.TakenBy)
@@ -109,7 +110,7 @@ func endExpiredRound(c *change) {
 	}
 	saveUnpublished(c, reason)
 	supersede(c, state.PlanPublish)
-	c.t.Work, c.dropWork = nil, true
+	c.t.Work, c.dropWork, c.t.Branch.BaseMoved = nil, true, true
 	c.enterPhase(state.PhasePROpen, reason)
 	c.enqueuePost("expired-"+state.ShortHash(post.Hash), post)
 	c.enqueueGather(c.e.Now.Add(c.p.Gather))

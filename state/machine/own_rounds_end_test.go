@@ -1,0 +1,77 @@
+package machine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
+)
+
+// showRound lets the agent end its run, and shows the changes for approval.
+func (l *life) showRound() {
+	l.t.Helper()
+	l.task.Settings.Publish = settings.PublishAfterApproval
+	l.launch()
+	l.end(state.RunResult{Outcome: "done"})
+	l.do(event.Event{Payload: event.Collected{Work: &state.Work{Run: l.task.Work.Run, Ref: "ref2", Paths: 1, LocalHead: "h2", LocalTree: "t2"}}})
+	l.show("+more", 31)
+}
+
+// expire lets the time for the approval of the shown changes end.
+func (l *life) expire() {
+	l.do(event.Event{Payload: event.Due{For: state.DueExpire, Plan: l.task.NewestPlan().Hash}})
+}
+
+// TestActsBeforeAnOwnRoundExpires: after the end of a round whose changes nobody approved, errand reads the branch, which somebody may have pushed
+// to. It tries again if a person with write access has acted meanwhile, otherwise it does not.
+func TestActsBeforeAnOwnRoundExpires(t *testing.T) {
+	t.Parallel()
+	bot := state.Person{ID: 5, Login: "format[bot]", Bot: true}
+	for name, c := range map[string]struct {
+		act    event.Event
+		pushed bool
+		again  bool
+	}{
+		"nobody":             {act: event.Event{Payload: event.ChecksChanged{}}},
+		"a person's push":    {act: event.Event{By: writer, Payload: event.Pushed{Head: "theirs"}}, pushed: true, again: true},
+		"a bot's push":       {act: event.Event{By: bot, Payload: event.Pushed{Head: "theirs"}}, pushed: true},
+		"a push by a sweep":  {act: event.Event{Payload: event.Pushed{Head: "theirs"}}, pushed: true},
+		"a writer's command": {act: order(writer, state.PermissionWrite, state.Order{Verb: state.VerbStatus}), again: true},
+		"a reader's command": {act: order(visitor, state.PermissionRead, state.Order{Verb: state.VerbStatus})},
+	} {
+		for finding, begin := range ownRounds {
+			t.Run(name+", "+finding, func(t *testing.T) {
+				t.Parallel()
+				l := openPR(t)
+				begin(l)
+				l.showRound()
+				l.do(c.act)
+				l.want(state.PhaseAwaitingPublishApproval)
+				l.expire()
+				if l.want(state.PhasePROpen); l.updates() < 0 {
+					t.Fatal("the branch is not read")
+				}
+				read := event.BaseRead{Result: event.BaseBehind, Newest: strings.Repeat("c", 40)}
+				if c.pushed {
+					read.Head = "theirs"
+				}
+				if finding == "a conflict" {
+					read.Result = event.BaseConflict
+				}
+				l.compared(read)
+				if want := map[bool]string{true: "theirs", false: "H"}[c.pushed]; l.task.Branch.Head != want {
+					t.Errorf("got the head %s, want %s", l.task.Branch.Head, want)
+				}
+				got := l.task.Phase == state.PhaseAddressingReview
+				if finding == "a failing check" {
+					got = l.checksFail()
+				}
+				if got != c.again {
+					t.Errorf("errand tries again: %t, %+v", got, l.task.PR)
+				}
+			})
+		}
+	}
+}
