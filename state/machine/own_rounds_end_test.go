@@ -75,3 +75,44 @@ func TestActsBeforeAnOwnRoundExpires(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestInAnOwnRoundExpires: a round that also does what somebody asked for is not errand's own, so that its end is not silent. The condition of
+// an approval, which all runs of a task get, is no such request.
+func TestRequestInAnOwnRoundExpires(t *testing.T) {
+	t.Parallel()
+	gathered := func(f state.Feedback) func(*life) {
+		return func(l *life) { l.task.Feedback = append(l.task.Feedback, f) }
+	}
+	bot := state.Person{ID: 8, Login: "lint[bot]", Bot: true}
+	for name, c := range map[string]struct {
+		before, after func(*life) // the agent begins
+		want          state.Phase
+	}{
+		"nothing else":      {want: state.PhasePROpen},
+		"a comment":         {before: func(l *life) { l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: mention()}) }, want: state.PhaseCancelled},
+		"a review":          {before: gathered(state.Feedback{ID: "review:1", Kind: state.FeedbackReview, By: writer}), want: state.PhaseCancelled},
+		"a listed bot":      {before: gathered(state.Feedback{ID: "thread:1:2", Kind: state.FeedbackThread, By: bot, Thread: 1}), want: state.PhaseCancelled},
+		"a condition":       {before: gathered(state.Feedback{ID: "comment:3", Kind: state.FeedbackCondition, By: writer}), want: state.PhasePROpen},
+		"of the next round": {after: gathered(state.Feedback{ID: "thread:1:2", Kind: state.FeedbackThread, By: writer, Thread: 1}), want: state.PhasePROpen},
+	} {
+		for finding, begin := range ownRounds {
+			t.Run(name+", "+finding, func(t *testing.T) {
+				t.Parallel()
+				l := openPR(t)
+				if c.before != nil {
+					c.before(l)
+				}
+				begin(l)
+				l.showRound()
+				if c.after != nil {
+					c.after(l)
+				}
+				l.expire()
+				l.want(c.want)
+				if left := len(l.task.Feedback) > 0; c.after != nil && !left {
+					t.Error("the request for the next round is lost")
+				}
+			})
+		}
+	}
+}

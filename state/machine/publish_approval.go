@@ -86,9 +86,13 @@ func showAgain(c *change) {
 	c.enqueueStep(state.JobShow)
 }
 
-// isOwnRound reports whether the shown changes are those of a round that errand began by itself.
+// isOwnRound reports whether the shown changes are those of a round that errand began by itself, and that does nothing else.
 func isOwnRound(c *change) bool {
-	return isPRState(state.PROpen)(c) && c.t.Phase == state.PhaseAwaitingPublishApproval && slices.ContainsFunc(c.t.Feedback, isOwnFinding)
+	asks := func(f state.Feedback) bool {
+		return f.TakenBy != "" && f.By.ID != 0 && f.Kind != state.FeedbackCondition
+	}
+	return isPRState(state.PROpen)(c) && c.t.Phase == state.PhaseAwaitingPublishApproval &&
+		slices.ContainsFunc(c.t.Feedback, isOwnFinding) && !slices.ContainsFunc(c.t.Feedback, asks)
 }
 
 // endExpiredRound ends a round whose changes nobody approved. Nobody asked for it, so the pull request stays as it is. errand does not try again
