@@ -124,24 +124,30 @@ func followHead(c *change) {
 	}
 }
 
-// dropOutdated drops failing checks and conflicts of another head than the present one, unless a run has them already. A round that has
-// nothing else to do, and whose run has not begun, is over.
+// dropOutdated drops failing checks and conflicts of another head than the present one, unless a run has them already.
 func dropOutdated(c *change) {
-	count := len(c.t.Feedback)
 	c.t.Feedback = slices.DeleteFunc(c.t.Feedback, func(f state.Feedback) bool {
 		return f.TakenBy == "" && f.Head != "" && f.Head != c.t.Branch.Head
 	})
-	if len(c.t.Feedback) == count || c.t.Phase != state.PhaseAddressingReview || c.t.Work != nil || c.t.PR.InRound {
-		return
-	}
-	left := slices.ContainsFunc(c.t.Feedback, func(f state.Feedback) bool { return f.Kind != state.FeedbackCondition })
-	if r := c.t.Run; !left && r != nil && r.State == state.RunLaunching {
-		reason := fmt.Sprintf("a push came before round %d began", c.t.Round)
+	if isIdleRound(c) {
+		reason := fmt.Sprintf("nothing is left to do in round %d", c.t.Round)
 		c.dropRun(reason)
 		c.dropWork = true
+		c.jobs = slices.DeleteFunc(c.jobs, func(j state.Job) bool { return j.Kind == state.JobLaunch })
 		c.enterPhase(state.PhasePROpen, reason)
 		c.enqueueGather(c.e.Now.Add(c.p.Gather)) // a job for it may be among the dropped ones
 	}
+}
+
+// isIdleRound reports whether a run of a round is about to be launched that has nothing to do, and no run of that round has begun.
+func isIdleRound(c *change) bool {
+	r := c.t.Run
+	if c.t.Phase != state.PhaseAddressingReview || r == nil || r.State != state.RunLaunching || c.t.Work != nil || c.t.PR == nil || c.t.PR.InRound {
+		return false
+	}
+	isWork := func(f state.Feedback) bool { return f.Kind != state.FeedbackCondition }
+	began := func(o state.Run) bool { return o.Kind == r.Kind && o.Round == r.Round && !o.Started.IsZero() }
+	return !slices.ContainsFunc(c.t.Feedback, isWork) && !slices.ContainsFunc(c.t.Runs, began)
 }
 
 // isRequest reports whether somebody wants other changes. errand finds failing checks and conflicts by itself.

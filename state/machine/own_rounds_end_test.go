@@ -1,8 +1,10 @@
 package machine
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
@@ -111,6 +113,65 @@ func TestRequestInAnOwnRoundExpires(t *testing.T) {
 				l.want(c.want)
 				if left := len(l.task.Feedback) > 0; c.after != nil && !left {
 					t.Error("the request for the next round is lost")
+				}
+			})
+		}
+	}
+}
+
+// TestRoundWithoutWorkEnds: a push drops what a round was to do whose run could not be launched. No run is paid for then, whoever resumes the task. A
+// person's request, and a run that has begun, are continued.
+func TestRoundWithoutWorkEnds(t *testing.T) {
+	t.Parallel()
+	fails := func(retry time.Duration) func(*life) {
+		return func(l *life) {
+			f := state.Failure{Job: state.JobLaunch, Class: state.ClassGitHub, Reason: "No servers are left."}
+			if retry > 0 {
+				f.RetryAt = l.now.Add(retry)
+			}
+			l.do(event.Event{Run: l.task.Run.ID, Payload: event.StepFailed{Failure: f}})
+		}
+	}
+	crashes := func(l *life) {
+		l.launch()
+		l.end(state.RunResult{Status: state.StatusCrashed, Class: state.RunRetryable})
+	}
+	due := func(l *life) { l.do(event.Event{Payload: event.NewDue(state.DueResume, "")}) }
+	retry := func(l *life) {
+		l.do(order(writer, state.PermissionWrite, state.Order{Verb: state.VerbRetry}))
+	}
+	push := func(l *life) { l.do(event.Event{By: writer, Payload: event.Pushed{Head: "theirs"}}) }
+	asked := func(l *life) { l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: mention()}) }
+	for name, c := range map[string]struct {
+		first  func(*life)
+		events []func(*life)
+		ends   bool
+	}{
+		"interrupted, resumed":       {events: []func(*life){fails(time.Minute), push, due}, ends: true},
+		"failed, a person's retry":   {events: []func(*life){fails(0), push, retry}, ends: true},
+		"no push":                    {events: []func(*life){fails(time.Minute), due}},
+		"a person's request as well": {first: asked, events: []func(*life){fails(time.Minute), push, due}},
+		"a run that had begun":       {events: []func(*life){crashes, push, due}},
+	} {
+		for finding, begin := range ownRounds {
+			t.Run(name+", "+finding, func(t *testing.T) {
+				t.Parallel()
+				l := openPR(t)
+				if c.first != nil {
+					c.first(l)
+				}
+				begin(l)
+				l.want(state.PhaseAddressingReview, state.JobLaunch)
+				for _, f := range c.events {
+					f(l)
+				}
+				if !c.ends {
+					l.want(state.PhaseAddressingReview, state.JobLaunch)
+					return
+				}
+				l.want(state.PhasePROpen, state.JobGather)
+				if l.task.Run != nil || slices.Contains(kindsOf(l.jobs), state.JobLaunch) || l.task.Step != "" || l.task.Branch.Head != "theirs" {
+					t.Errorf("got the run %+v, step %q, jobs %v", l.task.Run, l.task.Step, kindsOf(l.jobs))
 				}
 			})
 		}
