@@ -334,6 +334,26 @@ func TestPendingChecksAreTimed(t *testing.T) {
 	}
 }
 
+// A pull request that was closed for a while, and is open again, has not waited for its checks meanwhile, whoever closed it and says so.
+func TestPendingChecksOfReopened(t *testing.T) {
+	t.Parallel()
+	reopened := func(by state.Person) event.Event { return event.Event{By: by, Payload: event.PRReopened{}} }
+	for name, c := range map[string]struct{ closed, opened event.Event }{
+		"a writer":       {event.Event{By: writer, Payload: event.PRClosed{}}, reopened(writer)},
+		"a stranger":     {event.Event{By: visitor, Payload: event.PRClosed{}}, reopened(visitor)},
+		"a sweep":        {event.Event{Payload: event.PRClosed{}}, reopened(state.Person{})},
+		"a late closing": {event.Event{Payload: event.ChecksChanged{}}, reopened(writer)},
+	} {
+		l := openPR(t)
+		l.do(event.Event{Payload: event.ChecksRead{Checks: "pending", Head: "H", Pending: true}})
+		l.do(c.closed)
+		l.now = l.now.Add(24 * time.Hour)
+		if l.do(c.opened); !l.task.PR.Undecided.IsZero() || l.task.PR.State != state.PROpen {
+			t.Errorf("%s: undecided since %s, the pull request is %s", name, l.task.PR.Undecided, l.task.PR.State)
+		}
+	}
+}
+
 // People are asked once per head to look at checks that do not end; one that fails later is repaired as usual.
 func TestPendingChecksAreNamedOnce(t *testing.T) {
 	t.Parallel()

@@ -161,9 +161,10 @@ func resumeReopened(c *change) {
 	c.enqueueGather(c.e.Now.Add(c.p.Gather))
 }
 
-// storeReopened stores that the pull request is open.
+// storeReopened stores that the pull request is open. Nobody has waited for its checks while it was closed.
 func storeReopened(c *change) {
 	c.t.PR.State, c.t.PR.ReopenedAt, c.t.PR.KeptUntil = state.PROpen, eventTime(c), time.Time{}
+	c.t.PR.Undecided = time.Time{}
 }
 
 // isAdoptable reports whether the next life continues the pull request of the ended one: it is open, or was closed recently, or
