@@ -218,6 +218,9 @@ func applyExamination(c *change) {
 	for _, x := range e.Reran {
 		r.StoreRerun(x)
 		intends = intends || x.Intended
+		if !x.Intended { // nobody has waited for it yet
+			c.t.PR.Undecided = time.Time{}
+		}
 	}
 	if intends {
 		c.note = "errand is about to have checks run again"
