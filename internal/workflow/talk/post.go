@@ -56,6 +56,9 @@ func (s *Steps) Post(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	if w.Task == nil {
 		return s.replyWithoutTask(ctx, w)
 	}
+	if NeedsNoTask(w.Job) { // somebody has begun one meanwhile
+		return step.Done(), nil
+	}
 	if obsolete(w, p) || isPosted(w) {
 		return s.postedBefore(ctx, w)
 	}
