@@ -181,10 +181,13 @@ func repairs(c *change) *state.CIRepair {
 // not said yet. While a round is under way, its end decides.
 func wantsExamination(c *change) bool {
 	read := of[event.ChecksRead](c)
-	if !read.Settled || !mayRepair(c) || c.t.Phase != state.PhasePROpen {
+	if !read.Settled || !mayExamine(c) || c.t.Phase != state.PhasePROpen {
 		return false
 	}
-	return read.Checks == checksFailed || !slices.Contains(c.t.PostedOnce, pendingKey(c))
+	if read.Checks == checksFailed {
+		return mayRepair(c)
+	}
+	return !slices.Contains(c.t.PostedOnce, pendingKey(c))
 }
 
 // pendingKey is the key of the comment about checks of the head that do not end.
@@ -200,19 +203,29 @@ func namePending(c *change, notes []state.CheckNote) {
 
 func enqueueExamination(c *change) { c.enqueue(c.job(state.JobExamine, state.LaneWork, "examine")) }
 
-// mayRepair reports whether errand still has to do with failing checks.
-func mayRepair(c *change) bool {
-	return isPRState(state.PROpen)(c) && c.t.Settings.Limits.Checks > 0 && (c.t.PR.Repair == nil || !c.t.PR.Repair.HandedOver)
+// mayExamine reports whether people have not been asked to take over the checks.
+func mayExamine(c *change) bool {
+	return isPRState(state.PROpen)(c) && (c.t.PR.Repair == nil || !c.t.PR.Repair.HandedOver)
 }
 
+// mayRepair reports whether errand still has to do with failing checks.
+func mayRepair(c *change) bool { return mayExamine(c) && c.t.Settings.Limits.Checks > 0 }
+
 func isExamined(c *change) bool {
-	return mayRepair(c) && of[event.ChecksExamined](c).Head == c.t.Branch.Head
+	return mayExamine(c) && of[event.ChecksExamined](c).Head == c.t.Branch.Head
 }
 
 // applyExamination stores which checks are to run again before GitHub is asked, waits for those that do, begins a round that repairs the other
-// ones, or asks people to take over.
+// ones, or asks people to take over. If errand repairs none, it only names checks that do not end.
 func applyExamination(c *change) {
 	e := of[event.ChecksExamined](c)
+	fails := func(n state.CheckNote) bool { return n.Fault != state.CheckPending }
+	if !mayRepair(c) {
+		if len(e.Notes) > 0 && !slices.ContainsFunc(e.Notes, fails) {
+			namePending(c, e.Notes)
+		}
+		return
+	}
 	r := repairs(c)
 	intends := false
 	for _, x := range e.Reran {
@@ -237,7 +250,6 @@ func applyExamination(c *change) {
 		beginRepair(c)
 		return
 	}
-	fails := func(n state.CheckNote) bool { return n.Fault != state.CheckPending }
 	switch {
 	case slices.ContainsFunc(e.Notes, fails):
 		handOver(c, e.Notes, "")

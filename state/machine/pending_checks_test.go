@@ -33,3 +33,63 @@ func TestPendingChecksRunAgain(t *testing.T) {
 		}
 	}
 }
+
+// With a limit of 0 errand does nothing about failing checks, but people learn of those that do not end, once per head, whoever pushed it.
+func TestPendingChecksWithoutRepairs(t *testing.T) {
+	t.Parallel()
+	pending, failing := state.CheckNote{Name: "deploy", Fault: state.CheckPending}, state.CheckNote{Name: "build", Fault: state.CheckFails}
+	settled := event.ChecksRead{Checks: "pending", Pending: true, Settled: true}
+	for name, c := range map[string]struct {
+		checks  string // that were read; pending if it is empty
+		result  event.ChecksExamined
+		fails   bool // they could not be examined
+		by      *state.Person
+		examine bool
+		posts   int // for two reads of a head
+	}{
+		"pending":                  {result: event.ChecksExamined{Notes: []state.CheckNote{pending}}, examine: true, posts: 1},
+		"pending, a writer pushed": {result: event.ChecksExamined{Notes: []state.CheckNote{pending}}, by: &writer, examine: true, posts: 1},
+		"pending, a sweep noticed": {result: event.ChecksExamined{Notes: []state.CheckNote{pending}}, by: &state.Person{}, examine: true, posts: 1},
+		"one has failed":           {checks: "failure", result: event.ChecksExamined{Notes: []state.CheckNote{pending, failing}}},
+		"one failed since":         {result: event.ChecksExamined{Notes: []state.CheckNote{pending, failing}}, examine: true},
+		"one would run again":      {result: event.ChecksExamined{Reran: []state.Rerun{{Check: "k", Head: "H", ID: 3, Intended: true}}}, examine: true},
+		"all have ended":           {examine: true},
+		"not examined":             {fails: true, examine: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := openPR(t)
+			l.task.Settings.Limits.Checks = 0
+			if c.by != nil {
+				l.do(event.Event{By: *c.by, Payload: event.Pushed{Head: "theirs"}})
+			}
+			posts := 0
+			for n := range 2 {
+				read := settled
+				read.Head = l.task.Branch.Head
+				if c.checks != "" {
+					read.Checks = c.checks
+				}
+				l.do(event.Event{Payload: read})
+				if got := has(l.jobs, state.JobExamine); n == 0 && got != c.examine {
+					t.Errorf("examined: %t", got)
+				}
+				if c.fails {
+					l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobExamine, Class: state.ClassGitHub, Reason: "GitHub refuses it."}}})
+				} else {
+					c.result.Head = l.task.Branch.Head
+					l.do(event.Event{Payload: c.result})
+				}
+				if l.handedOver() {
+					posts++
+				}
+				if l.want(state.PhasePROpen); has(l.jobs, state.JobExamine) || l.task.PR.Repair != nil && len(l.task.PR.Repair.Reran) > 0 {
+					t.Errorf("checks run again: %v", kindsOf(l.jobs))
+				}
+			}
+			if posts != c.posts {
+				t.Errorf("got %d comments", posts)
+			}
+		})
+	}
+}

@@ -219,7 +219,9 @@ func noteFailure(c *change) {
 	case state.JobChecks:
 		distrustChecks(c)
 	case state.JobExamine:
-		handOver(c, nil, c.note)
+		if c.t.Settings.Limits.Checks > 0 {
+			handOver(c, nil, c.note)
+		}
 	}
 }
 
