@@ -84,13 +84,15 @@ func storeChecks(c *change) {
 	}
 }
 
-// distrustChecks notes that the checks could not be read, so that those which were read before may be outdated. They are read again once.
+// distrustChecks notes that the checks could not be read, so that those which were read before may be outdated. They are read again once, or as
+// long as people may have to learn that they do not end.
 func distrustChecks(c *change) {
 	const why = "errand could not read the checks from GitHub"
 	if !isPRState(state.PROpen)(c) {
 		return
 	}
-	if c.t.PR.ChecksReason != why {
+	awaits := mayExamine(c) && !c.t.PR.Undecided.IsZero() && !slices.Contains(c.t.PostedOnce, pendingKey(c))
+	if c.t.PR.ChecksReason != why || awaits {
 		enqueueChecks(c, c.e.Now.Add(checksRetry), 0)
 	}
 	c.t.PR.Checks, c.t.PR.ChecksReason, c.t.PR.ChecksOptional = "unknown", why, ""

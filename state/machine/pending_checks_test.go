@@ -93,3 +93,51 @@ func TestPendingChecksWithoutRepairs(t *testing.T) {
 		})
 	}
 }
+
+// While checks cannot be read, errand tries again each hour as long as people may have to learn that they do not end, otherwise once.
+func TestUnreadChecksAreReadAgain(t *testing.T) {
+	t.Parallel()
+	pending := event.ChecksRead{Checks: "pending", Head: "H", Pending: true}
+	named := func(l *life) {
+		l.examined(func(e *event.ChecksExamined) {
+			e.Failures, e.Notes = nil, []state.CheckNote{{Name: "deploy", Fault: state.CheckPending}}
+		})
+	}
+	for name, c := range map[string]struct {
+		bring func(*life)
+		retry int // of three failures
+	}{
+		"nothing is pending": {retry: 1},
+		"pending":            {bring: func(l *life) { l.do(event.Event{Payload: pending}) }, retry: 3},
+		"a writer's command": {bring: func(l *life) {
+			l.do(event.Event{Payload: pending})
+			l.do(event.Event{By: writer, Permission: state.PermissionWrite, Payload: command(state.VerbUpdate)})
+		}, retry: 1},
+		"a reader's command": {bring: func(l *life) {
+			l.do(event.Event{Payload: pending})
+			l.do(event.Event{By: visitor, Permission: state.PermissionRead, Payload: command(state.VerbUpdate)})
+		}, retry: 3},
+		"named":       {bring: func(l *life) { l.do(event.Event{Payload: pending}); named(l) }, retry: 1},
+		"handed over": {bring: func(l *life) { l.do(event.Event{Payload: pending}); handOver(&change{t: l.task}, nil, "") }, retry: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := openPR(t)
+			if c.bring != nil {
+				c.bring(l)
+			}
+			retries := 0
+			for range 3 {
+				l.do(event.Event{Payload: event.StepFailed{Failure: state.Failure{Job: state.JobChecks, Class: state.ClassGitHub, Reason: "GitHub does not answer."}}})
+				for _, j := range l.jobs {
+					if j.Kind == state.JobChecks && j.NotBefore.Equal(l.now.Add(time.Hour)) {
+						retries++
+					}
+				}
+			}
+			if retries != c.retry {
+				t.Errorf("got %d retries, want %d", retries, c.retry)
+			}
+		})
+	}
+}
