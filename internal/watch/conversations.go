@@ -18,7 +18,8 @@ const readOverlap = 2 * time.Minute
 // issue, and a task that begins again gets another one.
 type readTimes struct {
 	issue, pull time.Time
-	number      int // of the pull request
+	number      int    // of the pull request
+	undecided   string // the head whose undecided checks were reported
 }
 
 // readSince returns the time from which comments in a conversation are read: the last read, or at first the start of

@@ -293,6 +293,9 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 	if err := s.report(ctx, t, events); err != nil {
 		return err
 	}
+	if err := s.reportUndecided(ctx, t, pull); err != nil {
+		return err
+	}
 	if err := s.storeLostConversation(ctx, t, i, pull, now); err != nil {
 		return err
 	}
@@ -304,6 +307,18 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 func isBaseAhead(t *state.Task, pr forge.PR) bool {
 	isNews := pr.Mergeable != nil && *pr.Mergeable == t.PR.Conflict
 	return pr.Open && t.Phase == state.PhasePROpen && (isNews || pr.MergeState == "behind" && t.IsMergeReady())
+}
+
+// reportUndecided has the checks of an open pull request read, once per head, that are undecided since an unknown time. Older versions did not store
+// it, and may have stopped reading them.
+func (s *Sweeper) reportUndecided(ctx context.Context, t *state.Task, pr *forge.PR) error {
+	last := s.lastRead[t.Key]
+	if pr == nil || !pr.Open || !t.PR.Undecided.IsZero() || t.PR.Checks != "pending" && t.PR.Checks != "unknown" || last.undecided == t.Branch.Head {
+		return nil
+	}
+	last.undecided = t.Branch.Head
+	s.lastRead[t.Key] = last
+	return s.report(ctx, t, []event.Event{{Payload: event.ChecksChanged{}}})
 }
 
 // reopenedPRs reports the replaced pull requests of a task that are open, so that they are closed again.
