@@ -38,7 +38,7 @@ func (s *Steps) Update(ctx context.Context, w *step.Attempt) (event.Event, error
 		return event.Event{}, err
 	}
 	asked := t.PR.Update != state.UpdateRequest{}
-	if m.Mergeable != nil && *m.Mergeable && m.Head == t.Branch.Head && !asked && !(t.IsMergeReady() && m.IsBehind) {
+	if !w.Job.Attempted && m.Mergeable != nil && *m.Mergeable && m.Head == t.Branch.Head && !asked && !(t.IsMergeReady() && m.IsBehind) {
 		return u.result(event.BaseBehind), nil // or it has all commits: either may stay so
 	}
 	return s.compare(ctx, u, asked)
@@ -67,12 +67,15 @@ func (s *Steps) compare(ctx context.Context, u *update, asked bool) (event.Event
 		return event.Event{}, fmt.Errorf("read the branch: %w", err)
 	}
 	u.read.Head = head
+	if isFound, err := s.findLostUpdate(ctx, u); err != nil || isFound {
+		return u.result(event.BaseUpdated), err
+	}
 	missing, err := s.GitHub.ChangedSince(ctx, u.Repo, head, u.m.Base)
 	switch {
 	case err != nil:
 		return event.Event{}, fmt.Errorf("compare the branch with its base: %w", err)
-	case missing.AheadBy == 0 && u.Job.Attempted:
-		return s.updatedBefore(ctx, u)
+	case missing.AheadBy == 0 && u.Job.Attempted && head != t.Branch.Head: // it was updated, unless a person was faster
+		return u.result(event.BaseUpdated), nil
 	case missing.AheadBy == 0:
 		return u.result(event.BaseCurrent), nil
 	case u.m.Head != head || u.m.Mergeable == nil:
@@ -85,17 +88,6 @@ func (s *Steps) compare(ctx context.Context, u *update, asked bool) (event.Event
 		return u.result(event.BaseLimit), nil
 	}
 	return s.update(ctx, u, missing)
-}
-
-// updatedBefore returns the event of a branch that an earlier attempt updated, unless a person was faster.
-func (s *Steps) updatedBefore(ctx context.Context, u *update) (event.Event, error) {
-	if err := s.findLostUpdate(ctx, u); err != nil {
-		return event.Event{}, err
-	}
-	if u.read.Head == u.Task.Branch.Head {
-		return u.result(event.BaseCurrent), nil
-	}
-	return u.result(event.BaseUpdated), nil
 }
 
 // conflict returns the event of a conflict. An agent's merge of a base that changed a workflow could not be published without the permission
@@ -137,9 +129,7 @@ func (s *Steps) update(ctx context.Context, u *update, missing forge.Comparison)
 	if head == u.read.Head { // GitHub is about to do it
 		head = ""
 	}
-	if err := s.stateUpdate(ctx, u, done, head); err != nil { // its result stays open, but it happened
-		u.Log.Warn().Err(err).Msg("failed to read the result of an update; its statement does not name it yet")
-	}
+	s.stateUpdate(ctx, u, done, head)
 	if head == "" {
 		u.read.Begun = true
 		return u.result(event.BaseUnknown), nil

@@ -17,10 +17,11 @@ func (u *update) method() state.UpdateMethod {
 }
 
 // stateUpdate adds to the event that GitHub was asked to update the branch, for the statement about the pull request. head is the new head, or "" if
-// it is not known. A head that is not the result of this update leaves the result open: somebody has pushed.
-func (s *Steps) stateUpdate(ctx context.Context, u *update, asked state.BranchUpdate, head string) error {
+// it is not known. A head that is not the result of this update leaves the result open: somebody has pushed. So does one that cannot be read: the
+// update happened all the same.
+func (s *Steps) stateUpdate(ctx context.Context, u *update, asked state.BranchUpdate, head string) {
 	if u.Task.LastPublication() == nil {
-		return nil // no statement lists its commits
+		return // no statement lists its commits
 	}
 	out := state.Publication{Update: &asked}
 	if u.Task.Approval != nil {
@@ -28,13 +29,20 @@ func (s *Steps) stateUpdate(ctx context.Context, u *update, asked state.BranchUp
 	}
 	u.read.Published = &out
 	if head == "" {
-		return nil
+		return
 	}
+	if err := s.readResult(ctx, u, &out, head); err != nil {
+		u.Log.Warn().Err(err).Msg("failed to read the result of an update; the statement about the pull request does not name it yet")
+	}
+}
+
+// readResult adds a head to an update whose result it is.
+func (s *Steps) readResult(ctx context.Context, u *update, out *state.Publication, head string) error {
 	c, err := s.GitHub.Commit(ctx, u.Repo, head)
 	if err != nil {
 		return fmt.Errorf("read the new head of the branch: %w", err)
 	}
-	switch {
+	switch asked := out.Update; {
 	case isMergeInto(c, asked.Before):
 		asked.Method, out.Base = state.UpdateMerge, c.Parents[1]
 	case asked.Method == state.UpdateRebase && len(c.Parents) == 1:
@@ -70,34 +78,41 @@ func (s *Steps) findUpdate(ctx context.Context, u *update) error {
 		return fmt.Errorf("read the App: %w", err)
 	}
 	if isMergeInto(c, p.Update.Before) && c.Author.ID == self.BotID || p.Update.Method == state.UpdateRebase && c.Committer.ID == self.BotID {
-		return s.stateUpdate(ctx, u, *p.Update, u.m.Head)
+		s.stateUpdate(ctx, u, *p.Update, u.m.Head)
 	}
 	return nil
 }
 
-// findLostUpdate finds what an earlier attempt of the job did, whose answer was lost. Only a merge is recognized for certain: after a rebase nobody
-// knows which head it replaced, so its result stays open.
-func (s *Steps) findLostUpdate(ctx context.Context, u *update) error {
+// findLostUpdate finds what an earlier attempt of the job did, whose answer was lost, and reports whether there is such an update. Only a merge is
+// recognized for certain: after a rebase nobody knows which head it replaced, so its result stays open.
+func (s *Steps) findLostUpdate(ctx context.Context, u *update) (bool, error) {
 	asked := state.BranchUpdate{Method: u.method(), By: u.read.Request.By, Before: u.Task.Branch.Head}
-	if last := u.Task.LastPublication(); asked.Before == u.read.Head && last != nil { // the webhook about the new head came first
+	last := u.Task.LastPublication()
+	if !u.Job.Attempted || last == nil || u.Task.PendingUpdate() != nil {
+		return false, nil
+	}
+	if asked.Before == u.read.Head { // the webhook about the new head came first
 		asked.Before = last.Head
 	}
-	if asked.Before == u.read.Head || u.Task.PendingUpdate() != nil {
-		return nil
+	if asked.Before == u.read.Head {
+		return false, nil
 	}
 	c, err := s.GitHub.Commit(ctx, u.Repo, u.read.Head)
 	if err != nil {
-		return fmt.Errorf("read the new head of the branch: %w", err)
+		return false, fmt.Errorf("read the new head of the branch: %w", err)
 	}
 	self, err := s.GitHub.Self(ctx)
 	if err != nil {
-		return fmt.Errorf("read the App: %w", err)
+		return false, fmt.Errorf("read the App: %w", err)
 	}
 	switch {
 	case isMergeInto(c, asked.Before) && c.Author.ID == self.BotID:
-		return s.stateUpdate(ctx, u, asked, u.read.Head)
+		s.stateUpdate(ctx, u, asked, u.read.Head)
 	case asked.Method == state.UpdateRebase && c.Committer.ID == self.BotID:
-		return s.stateUpdate(ctx, u, asked, "")
+		u.read.Rebased = true
+		s.stateUpdate(ctx, u, asked, "")
+	default:
+		return false, nil
 	}
-	return nil
+	return true, nil
 }

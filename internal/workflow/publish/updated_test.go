@@ -150,3 +150,64 @@ func TestUnreadUpdate(t *testing.T) {
 		})
 	}
 }
+
+// TestLostUpdateAndAnotherPush: an update whose answer was lost is found also if somebody has pushed to the base since. It answers the command, and is
+// not made again.
+func TestLostUpdateAndAnotherPush(t *testing.T) {
+	t.Parallel()
+	byRebase := asked
+	byRebase.Rebase = true
+	for name, c := range map[string]struct {
+		request state.UpdateRequest // none: errand updates it by itself
+		hooked  bool                // the webhook about the new head comes first
+		without bool                // the first attempt had no effect
+		open    bool                // the result stays open
+	}{
+		"a person":                    {request: asked},
+		"a person, after its webhook": {request: asked, hooked: true},
+		"errand":                      {},
+		"errand, after its webhook":   {hooked: true},
+		"a rebase":                    {request: byRebase, open: true},
+		"a rebase, after its webhook": {request: byRebase, hooked: true, open: true},
+		"a person, without effect":    {request: asked, without: true},
+		"errand, without effect":      {without: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			w.OpenPull()
+			workflowtest.Check(t, w.RequireUpToDate(workflowtest.RepoName, "main", true))
+			before := w.Task.Branch.Head
+			w.Task.PR.Update, w.Task.PR.Ready, w.Task.PR.Checks = c.request, true, "success"
+			w.Task.Publications = []state.Publication{{Head: before}}
+			base := pushBase(w, "free.go")
+			_, err := w.Forge.Merging(t.Context(), w.RepoRef(), w.Task.PR.Number) // GitHub computes whether it can be merged
+			workflowtest.Check(t, err)
+			w.MustFault(simgithub.Fault{Path: "^/graphql updatePullRequestBranch", After: !c.without, Count: 1, Status: http.StatusBadGateway})
+			if _, err := w.Try(state.JobUpdate); err == nil {
+				t.Fatal("got no error for a lost answer")
+			}
+			updated := w.Head(w.Task.Branch.Name)
+			newest := w.Push("ada", "main", map[string]string{"more.go": "package slug\n"})
+			if c.hooked {
+				w.Task.Branch.Head, w.Task.PR.Checks = updated, ""
+			}
+			got := compared(w, workflowtest.Again)
+			head, p := w.Head(w.Task.Branch.Name), got.Published
+			if c.without {
+				base = newest
+			} else if head != updated {
+				t.Errorf("the head is %s, want %s: it was updated twice", head, updated)
+			}
+			if got.Result != event.BaseUpdated || got.Head != head || p == nil || p.Update.Before != before || p.Update.By != c.request.By || got.Rebased != c.open {
+				t.Fatalf("got %+v, published %+v", got, p)
+			}
+			if c.open {
+				head, base = "", ""
+			}
+			if p.Head != head || p.Base != base {
+				t.Errorf("got the head %s and base %s, want %s and %s", p.Head, p.Base, head, base)
+			}
+		})
+	}
+}
