@@ -40,7 +40,7 @@ func (m *model) checkComments(t *state.Task) {
 	}
 	for _, list := range lists {
 		for _, c := range list {
-			if m.mayBeLeftOver(t, markOf(c.bodies[0].text)) {
+			if m.mayBeLeftOver(t, markOf(c.bodies[0].text)) || needsNoTask(markOf(c.bodies[0].text)) {
 				continue
 			}
 			if c.author == nil && !c.gone && !c.undeletable && strings.Contains(c.bodies[0].text, life) && !known[c.id] {
