@@ -41,7 +41,7 @@ func internet(ts *testscript.TestScript) egress.Config {
 
 // privateRegistry answers requests with its token, and repeats that token in the text.
 func privateRegistry(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Authorization") != "Bearer registry-token-0123456789" {
+	if r.Header.Get("Authorization") != "Bearer registry-token-for-packages" {
 		http.Error(w, "sign in", http.StatusUnauthorized)
 		return
 	}
