@@ -318,7 +318,7 @@ func (m *model) comments() {
 func needsNoTask(mark string) bool { return strings.Contains(mark, ".reply-no_task") }
 
 func (m *model) once(n int, list []*comment) {
-	var reply time.Time // the newest one to a command on the issue before it had a task
+	var reply time.Time                                                                         // the newest one to a command on the issue before it had a task
 	marks, texts, credit := map[string]bool{}, map[string]bool{}, len(m.w.hub.issues[n].events) // a repeated assignment gets a repeated answer
 	for _, c := range list {
 		if c.author != nil {
