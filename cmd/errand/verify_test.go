@@ -184,7 +184,7 @@ func TestVerifyNamesWhatTheChainDoesNotCover(t *testing.T) {
 	}
 }
 
-// TestStrictVerificationAcceptsOnlyProof: with --strict, a link that GitHub does not prove has the exit code 2.
+// TestStrictVerificationAcceptsOnlyProof: with --strict, a link that GitHub does not confirm has the exit code 2.
 func TestStrictVerificationAcceptsOnlyProof(t *testing.T) {
 	t.Parallel()
 	holds, stated, others := provenance.Link{Verdict: provenance.Holds}, provenance.Link{Verdict: provenance.Stated}, provenance.Link{Verdict: provenance.Others}
@@ -195,8 +195,8 @@ func TestStrictVerificationAcceptsOnlyProof(t *testing.T) {
 		message      string
 	}{
 		"everything holds":     {[]provenance.Link{holds, holds}, provenance.ChainHolds, cli.ExitOK, cli.ExitOK, ""},
-		"a link only stated":   {[]provenance.Link{holds, stated}, provenance.ChainHolds, cli.ExitOK, cli.ExitUnchecked, "does not prove 1 link,"},
-		"commits by others":    {[]provenance.Link{others, others}, provenance.ChainHolds, cli.ExitOK, cli.ExitUnchecked, "does not prove 2 links,"},
+		"a link only stated":   {[]provenance.Link{holds, stated}, provenance.ChainHolds, cli.ExitOK, cli.ExitUnchecked, "does not confirm 1 link,"},
+		"commits by others":    {[]provenance.Link{others, others}, provenance.ChainHolds, cli.ExitOK, cli.ExitUnchecked, "does not confirm 2 links,"},
 		"a broken chain":       {[]provenance.Link{others}, provenance.ChainBroken, cli.ExitFailed, cli.ExitFailed, "does not hold"},
 		"an unconfirmed chain": {[]provenance.Link{others}, provenance.ChainUnknown, cli.ExitUnchecked, cli.ExitUnchecked, "could not be confirmed"},
 	} {
