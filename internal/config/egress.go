@@ -62,7 +62,7 @@ func (e Egress) hosts(repo string) []string {
 
 // A Registry is a private server of packages.
 type Registry struct {
-	// URL is the registry's https address. VMs read what is below it; everything else on that host is refused.
+	// URL is the registry's https address. VMs can read all paths below it; everything else on that host is refused.
 	URL string `yaml:"url"`
 	// Repositories are the repositories whose VMs may read from it, as OWNER/NAME, with * for any characters of a name.
 	Repositories []string `yaml:"repositories"`

@@ -162,8 +162,7 @@ func (p *Proxy) forwardToRegistry(w http.ResponseWriter, r *http.Request, done o
 	w.WriteHeader(answer.StatusCode)
 	if err := copyWithout(countingResponse{w, &received}, answer.Body, secrets); err != nil {
 		done.Reason = fmt.Sprintf("the answer of the registry %s was broken off: %v", registry.Name, err)
-		received.Store(max(received.Load(), 1)) // part of it may have reached the VM
-		panic(http.ErrAbortHandler)             // the VM must not take the answer for a complete one
+		panic(http.ErrAbortHandler) // the VM must not take the answer for a complete one
 	}
 }
 
