@@ -339,16 +339,17 @@ func serveHook(t *testing.T, status int) string {
 	return setuptest.Serve(t, mux)
 }
 
-// TestInstallationIsAwaited checks the end of the wait for an installation.
+// TestInstallationIsAwaited checks the end of the wait for an installation: it names the page, even if the wait is over before GitHub answers.
 func TestInstallationIsAwaited(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	o.env.Wait = 50 * time.Millisecond
+	o.env.Wait = time.Nanosecond
 	page, done := o.waiting()
 	setuptest.NewBrowser(t).CreateApp(page)
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "not installed on any account") {
 		t.Errorf("the setup ended with %v", err)
 	}
+	o.wantOutput("Install the App on your repositories")
 }
 
 // TestAnswersInInstallGuide checks the examples of answers in docs/install.md: with the secrets that they name, nothing is missing.

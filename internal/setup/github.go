@@ -48,12 +48,9 @@ func (r *run) waitForInstallation(ctx context.Context) error {
 			return nil
 		}
 		if n == 0 {
-			app, err := f.ReadApp(wait)
-			if err != nil {
+			if err := r.askForInstallation(ctx, f); err != nil {
 				return err
 			}
-			r.say("Install the App on your repositories (waiting up to %s):\n\n  %s\n\n", config.FormatDuration(r.Wait),
-				manifest.InstallPage(r.cfg.GitHub.URL, app.Slug))
 		}
 		if err := pause(wait, r.Poll); err != nil {
 			break
@@ -63,6 +60,19 @@ func (r *run) waitForInstallation(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return fmt.Errorf("the App is not installed on any account. Install it and %s, or %s", r.front.again(), r.front.skip("installation"))
+}
+
+// askForInstallation prints where to install the App. The read has its own time limit, because a wait that ends meanwhile is no failure.
+func (r *run) askForInstallation(ctx context.Context, f *forge.Forge) error {
+	read, cancel := context.WithTimeout(ctx, githubTimeout)
+	defer cancel()
+	app, err := f.ReadApp(read)
+	if err != nil {
+		return err
+	}
+	r.say("Install the App on your repositories (waiting up to %s):\n\n  %s\n\n", config.FormatDuration(r.Wait),
+		manifest.InstallPage(r.cfg.GitHub.URL, app.Slug))
+	return nil
 }
 
 // pause waits for a time, or until ctx ends.
