@@ -34,7 +34,7 @@ func TestIdleTimeout(t *testing.T) {
 			l := &ledger{}
 			w := newVMEnd(t, someTask(), func(c *Config) {
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-				c.Prices, c.Ledger, c.IdleTimeout = modelapi.Prices{"claude-x": {Input: 3}}, l, 200*time.Millisecond
+				c.Prices, c.Ledger, c.IdleTimeout = modelapi.Prices{"claude-x": {Input: 3}}, l, time.Second
 			})
 			call := func() *http.Response {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+modelPath, strings.NewReader("{}"))
