@@ -78,7 +78,8 @@ func failingCheck(ctx context.Context, l *life) (outcome, error) {
 		},
 		func() error { return l.commented(ctx, p.pull, "leaves it to you") },
 		func() error { return l.settle(ctx) },
-		func() error { return p.end(ctx) },
+		func() error { return p.ada().Merge(demo.Full, p.pull, simgithub.Merge{}) },
+		func() error { _, err := l.inPhase(ctx, 1, state.PhaseDone); return err }, // which also restarts an errand that died
 	} {
 		if err := step(); err != nil {
 			return outcome{}, err
