@@ -148,7 +148,7 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 
 // repoCmd is repo privatize | publicize | rename NAME | transfer OWNER [without-app] | add NAME | add-uninstalled NAME |
 // use NAME | remove | restore | uninstall | install | suspend | unsuspend | grant NAME=LEVEL … |
-// require [CHECK …] | up-to-date [no] | expire-tokens.
+// expire-tokens | one of the rules of ruleCmd.
 func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	g := s.w.GitHub
@@ -195,18 +195,10 @@ func repoCmd(ts *testscript.TestScript, neg bool, args []string) {
 			perms[name] = level
 		}
 		g.GrantPermissions(demo.Owner, perms)
-	case "require":
-		var list []simgithub.RequiredCheck
-		for _, name := range args[1:] {
-			list = append(list, simgithub.RequiredCheck{Context: name})
-		}
-		ts.Check(g.RequireChecks(s.full, s.repo().DefaultBranch, list...))
-	case "up-to-date":
-		ts.Check(g.RequireUpToDate(s.full, s.repo().DefaultBranch, len(args) < 2 || args[1] != "no"))
 	case "expire-tokens":
 		g.ExpireTokens()
 	default:
-		ts.Fatalf("unknown argument %q", args[0])
+		ruleCmd(ts, args)
 	}
 }
 

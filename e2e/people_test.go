@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,7 @@ type performer struct {
 // acts are the possible actions of people. As the number of an issue, "." means the story's issue and "pr" its pull
 // request. A text may be the name of a file.
 func acts() map[string]act {
-	return map[string]act{
+	all := map[string]act{
 		"open-issue": openIssue, "edit-issue": editIssue, "upload": upload, "close": closeIssue, "reopen": func(p *performer, a []string) error { return p.Reopen(p.s.full, p.number(a, 0)) },
 		"assign": assign, "unassign": unassign,
 		"label":   func(p *performer, a []string) error { return p.AddLabels(p.s.full, p.number(a, 0), a[1]) },
@@ -47,9 +48,9 @@ func acts() map[string]act {
 		"permission":     func(p *performer, a []string) error { return p.SetPermission(p.s.full, a[0], simgithub.Role(a[1])) },
 		"profile":        func(p *performer, a []string) error { return p.SetName(p.text(a, 0)) },
 		"review":         review, "approve-pr": func(p *performer, a []string) error { return review(p, []string{"pr", "APPROVE"}) },
+		"draft":   func(p *performer, a []string) error { return p.SetDraft(p.s.full, p.number(a, 0), len(a) == 1) },
 		"reply":   reply,
 		"resolve": resolve,
-		"merge":   func(p *performer, a []string) error { return p.Merge(p.s.full, p.number(a, 0), simgithub.Merge{}) },
 		"push":    push,
 		"update-branch": func(p *performer, a []string) error {
 			return p.UpdateBranch(p.s.full, p.number(a, 0), simgithub.BranchUpdate{})
@@ -70,6 +71,8 @@ func acts() map[string]act {
 			return err
 		},
 	}
+	maps.Copy(all, mergeActs())
+	return all
 }
 
 // as acts as a person; "NAME[bot]" is another App.

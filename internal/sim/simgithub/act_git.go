@@ -123,6 +123,7 @@ func (u refs) moved(r *Repo, name, before, after string) error {
 			u.baseMoved(i.Pull, after)
 		}
 	}
+	u.mergeDue(r)
 	if branch == r.DefaultBranch && before != git.ZeroSHA && after != git.ZeroSHA {
 		return u.closeByCommits(r, before, after)
 	}
@@ -135,6 +136,7 @@ func (u refs) headMoved(p *Pull, before, after string) {
 		_ = u.x.setState(p.issue, "closed", "", "") // "closed" is always a valid state
 		return
 	}
+	u.x.leaveQueue(p, "MANUAL") // as GitHub reports it after a push
 	p.HeadSHA, p.issue.UpdatedAt = after, u.x.s.now()
 	u.x.s.pulls.updateRef(p)
 	for _, t := range p.Threads {
@@ -154,6 +156,7 @@ func (u refs) baseMoved(p *Pull, after string) {
 		return
 	}
 	if p.issue.repo.Git.IsAncestor(p.HeadSHA, after) {
+		u.x.leaveQueue(p, "ALREADY_MERGED")
 		u.finishMerge(p, after)
 		return
 	}

@@ -159,6 +159,9 @@ func (x *session) setState(i *Issue, state, reason, commit string) error {
 			return err
 		}
 	}
+	if i.Pull != nil {
+		x.stopMerging(i.Pull, "Pull request was closed")
+	}
 	i.State, i.UpdatedAt = state, x.s.now()
 	action := "reopened"
 	i.StateReason, i.ClosedAt, i.ClosedBy = "reopened", time.Time{}, ""

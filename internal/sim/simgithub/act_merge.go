@@ -18,7 +18,7 @@ type Merge struct {
 	SHA     string // required head; empty: not checked
 }
 
-// merge merges a pull request in the bare repository, closes the issues that its text names, and sends the webhooks.
+// merge merges a pull request as the actor.
 func (u refs) merge(p *Pull, in Merge) error {
 	r := p.issue.repo
 	if err := u.x.need(r, "contents", "write", RoleWrite); err != nil {
@@ -27,6 +27,12 @@ func (u refs) merge(p *Pull, in Merge) error {
 	if err := u.mayMerge(p, in); err != nil {
 		return err
 	}
+	return u.complete(p, in)
+}
+
+// complete merges a pull request in the bare repository, closes the issues that its text names, and sends the webhooks.
+func (u refs) complete(p *Pull, in Merge) error {
+	r := p.issue.repo
 	base := r.Git.Branch(p.Base)
 	var sha string
 	tree, err := r.Git.MergeTree(base, p.HeadSHA)
@@ -56,41 +62,54 @@ func (u refs) mayMerge(p *Pull, in Merge) error {
 		return refuse("Pull Request is not mergeable")
 	case p.Draft:
 		return refuse("Pull Request is still a draft")
+	}
+	if err := u.mayUse(p, in); err != nil {
+		return err
+	}
+	if err := u.mayMergeDirectly(p); err != nil {
+		return err
+	}
+	return u.mayMergeChecks(p)
+}
+
+// mayUse returns an error if a pull request has another head than the required one, or if its repository does not allow the method.
+func (u refs) mayUse(p *Pull, in Merge) error {
+	switch {
 	case in.SHA != "" && in.SHA != p.HeadSHA:
 		return &Error{Status: http.StatusConflict, Message: "Head branch was modified. Review and try the merge again."}
 	case in.Method != "" && in.Method != "merge" && in.Method != "squash" && in.Method != "rebase":
 		return errInvalid("PullRequest", "merge_method", "invalid")
 	case !p.issue.repo.allows(cmp.Or(in.Method, "merge")):
 		method := map[string]string{"squash": "Squash merges", "rebase": "Rebase merges"}[in.Method]
-		return refuse(cmp.Or(method, "Merge commits") + " are not allowed on this repository.")
+		return &Error{Status: http.StatusMethodNotAllowed, Message: cmp.Or(method, "Merge commits") + " are not allowed on this repository."}
 	}
-	return u.mayMergeChecks(p)
+	return nil
 }
 
 func (u refs) commitMerge(p *Pull, in Merge, base, tree string) (string, error) {
 	r := p.issue.repo
-	title, message := in.Title, in.Message
 	c := git.NewCommit{Tree: tree, Author: u.x.identity(), Committer: u.x.s.webFlow()}
 	if in.Method == "squash" {
 		c.Parents = []string{base}
-		if title == "" {
-			title = fmt.Sprintf("%s (#%d)", p.issue.Title, p.issue.Number)
-		}
 	} else {
 		c.Parents = []string{base, p.HeadSHA}
-		if title == "" {
-			title = fmt.Sprintf("Merge pull request #%d from %s/%s", p.issue.Number, r.Owner, p.Head)
-		}
-		if message == "" {
-			message = p.issue.Title
-		}
 	}
+	title, message := in.text(p)
 	c.Message = strings.TrimSpace(title + "\n\n" + message)
 	sha, err := r.Git.WriteCommit(c)
 	if err == nil {
 		u.x.s.verified[sha] = true
 	}
 	return sha, err
+}
+
+// text returns title and message of the commit that merges a pull request.
+func (in Merge) text(p *Pull) (title, message string) {
+	if in.Method == "squash" {
+		return cmp.Or(in.Title, fmt.Sprintf("%s (#%d)", p.issue.Title, p.issue.Number)), in.Message
+	}
+	title = fmt.Sprintf("Merge pull request #%d from %s/%s", p.issue.Number, p.issue.repo.Owner, p.Head)
+	return cmp.Or(in.Title, title), cmp.Or(in.Message, p.issue.Title)
 }
 
 // commitRebased puts copies of a pull request's commits, without merges, on its base, and returns the last one. GitHub signs none of them.
@@ -120,6 +139,7 @@ func (u refs) commitRebased(p *Pull, base string) (string, error) {
 func (u refs) finishMerge(p *Pull, sha string) {
 	i := p.issue
 	p.Merged, p.MergedAt, p.MergedBy, p.MergeCommit = true, u.x.s.now(), u.x.login(), sha
+	u.x.leaveQueue(p, "MERGE")
 	i.State, i.ClosedAt, i.ClosedBy, i.UpdatedAt = "closed", u.x.s.now(), u.x.login(), u.x.s.now()
 	u.x.event(i, &Event{Event: "merged", CommitID: sha})
 	u.x.event(i, &Event{Event: "closed"})

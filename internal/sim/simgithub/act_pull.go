@@ -116,9 +116,14 @@ func (x *session) editPull(p *Pull, in PullEdit) error {
 		if sha == "" {
 			return errInvalid("PullRequest", "base", "invalid")
 		}
-		from := p.Base
+		from, fromSHA := p.Base, p.BaseSHA
+		x.leaveQueue(p, "UNKNOWN_REMOVAL_REASON")
 		p.Base, p.BaseSHA = *in.Base, sha
-		x.webhooks().pull("edited", p, obj{"changes": obj{"base": obj{"ref": obj{"from": from}}}})
+		if x.need(p.issue.repo, "contents", "write", RoleWrite) != nil {
+			x.stopAutoMerge(p, "Base branch was modified")
+		}
+		x.webhooks().pull("edited", p, obj{"changes": obj{"base": obj{"ref": obj{"from": from}, "sha": obj{"from": fromSHA}}}})
+		x.refs().mergeDue(p.issue.repo)
 	}
 	return x.editIssue(p.issue, IssueEdit{Title: in.Title, Body: in.Body, State: in.State})
 }
@@ -135,6 +140,7 @@ func (x *session) setDraft(p *Pull, draft bool) error {
 	action, event := "ready_for_review", "ready_for_review"
 	if draft {
 		action, event = "converted_to_draft", "convert_to_draft"
+		x.stopMerging(p, "Pull request was converted to draft")
 	}
 	x.event(p.issue, &Event{Event: event})
 	x.webhooks().pull(action, p, nil)

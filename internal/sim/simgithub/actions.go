@@ -87,6 +87,7 @@ func (ch checks) end(r *Repo, k *CheckRun, req checkRequest) error {
 	k.job = req.job
 	ch.x.webhooks().checkRun("completed", r, k)
 	ch.judgeSuite(r, ch.suite(r, k))
+	ch.x.refs().mergeDue(r)
 	return nil
 }
 

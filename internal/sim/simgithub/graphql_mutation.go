@@ -18,6 +18,7 @@ type result struct {
 	reply   *ReviewComment
 	review  *Review
 	pull    *Pull
+	entry   *QueueEntry
 	re      *Reaction
 }
 

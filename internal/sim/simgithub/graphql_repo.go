@@ -41,6 +41,12 @@ func (r *repositoryR) SquashMergeAllowed() bool { return r.r.allows("squash") }
 // RebaseMergeAllowed reports whether the commits of pull requests can be rebased onto the base.
 func (r *repositoryR) RebaseMergeAllowed() bool { return r.r.allows("rebase") }
 
+// AutoMergeAllowed reports whether auto-merge can be enabled for pull requests.
+func (r *repositoryR) AutoMergeAllowed() bool { return r.r.AutoMerge }
+
+// ViewerDefaultMergeMethod is the first way to merge pull requests that is allowed. The simulator does not remember which one the caller used last.
+func (r *repositoryR) ViewerDefaultMergeMethod() string { return strings.ToUpper(r.r.defaultMethod()) }
+
 // URL is the page.
 func (r *repositoryR) URL() word { return word(r.x.s.json.html("/%s", r.r.FullName())) }
 

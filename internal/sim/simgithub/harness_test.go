@@ -85,11 +85,28 @@ func (w *world) human(login string) *github.Client {
 // graphql posts a query as the App and decodes data; it returns the errors entries.
 func (w *world) graphql(query string, vars map[string]any, data any) []gqlError {
 	w.T.Helper()
+	return w.graphqlBy(&http.Client{Transport: w.trans}, "", query, vars, data)
+}
+
+// graphqlAs posts a query as a person, or as the App if login is empty.
+func (w *world) graphqlAs(login, query string, vars map[string]any, data any) []gqlError {
+	w.T.Helper()
+	if login == "" {
+		return w.graphql(query, vars, data)
+	}
+	return w.graphqlBy(webtest.Client(), "bearer "+w.Sim.AddUser(login).Token, query, vars, data)
+}
+
+func (w *world) graphqlBy(c *http.Client, auth, query string, vars map[string]any, data any) []gqlError {
+	w.T.Helper()
 	body, err := json.Marshal(map[string]any{"query": query, "variables": vars})
 	check(w.T, err)
 	req, err := http.NewRequestWithContext(w.T.Context(), http.MethodPost, w.URL+"/api/graphql", bytes.NewReader(body))
 	check(w.T, err)
-	resp, err := (&http.Client{Transport: w.trans}).Do(req)
+	if auth != "" {
+		req.Header.Set("Authorization", auth)
+	}
+	resp, err := c.Do(req)
 	check(w.T, err)
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {

@@ -131,8 +131,8 @@ func (x *session) fullRepoJSON(r *Repo) obj {
 func (x *session) listedRepoJSON(r *Repo) obj {
 	o := x.s.json.repo(r)
 	for k, v := range (obj{
-		"allow_rebase_merge": true, "allow_squash_merge": true,
-		"allow_merge_commit": true, "allow_auto_merge": false, "delete_branch_on_merge": false,
+		"allow_rebase_merge": r.allows("rebase"), "allow_squash_merge": r.allows("squash"),
+		"allow_merge_commit": r.allows("merge"), "allow_auto_merge": r.AutoMerge, "delete_branch_on_merge": false,
 		"allow_update_branch": false, "use_squash_pr_title_as_default": false, "temp_clone_token": "",
 		"squash_merge_commit_message": "COMMIT_MESSAGES", "squash_merge_commit_title": "COMMIT_OR_PR_TITLE",
 		"merge_commit_message": "PR_TITLE", "merge_commit_title": "MERGE_MESSAGE", "permissions": x.permissionsOf(r),

@@ -23,7 +23,7 @@ func (j encoder) pull(p *Pull) obj {
 		"merge_commit_sha": orNull(p.MergeCommit), "assignee": nil, "assignees": j.users(i.Assignees),
 		"requested_reviewers": j.users(p.RequestedReviewers), "requested_teams": []any{},
 		"head": j.branch(r, p.Head, p.HeadSHA), "base": j.branch(r, p.Base, p.BaseSHA),
-		"author_association": r.association(i.Author), "auto_merge": nil, "draft": p.Draft,
+		"author_association": r.association(i.Author), "auto_merge": j.autoMerge(p), "draft": p.Draft,
 		"_links": obj{
 			"self": obj{"href": api}, "html": obj{"href": page}, "issue": obj{"href": issue},
 			"comments": obj{"href": issue + "/comments"}, "review_comments": obj{"href": api + "/comments"},
@@ -36,6 +36,18 @@ func (j encoder) pull(p *Pull) obj {
 		o["assignee"] = j.user(i.Assignees[0])
 	}
 	return o
+}
+
+// autoMerge encodes how a pull request will be merged, or was, or null.
+func (j encoder) autoMerge(p *Pull) any {
+	a := p.AutoMerge
+	if a == nil {
+		return nil
+	}
+	title, message := a.Merge.text(p)
+	return obj{
+		"enabled_by": j.user(a.EnabledBy), "merge_method": a.Merge.Method, "commit_title": title, "commit_message": message,
+	}
 }
 
 // branch encodes the head or the base of a pull request.

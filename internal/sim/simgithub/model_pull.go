@@ -22,6 +22,8 @@ type Pull struct {
 	RequestedReviewers []string
 	Reviews            []*Review
 	Threads            []*Thread
+	AutoMerge          *AutoMerge  // nil: not enabled
+	Queued             *QueueEntry // nil: not in the merge queue of its base
 
 	issue  *Issue
 	judged string // the two commits for which mergeability was requested
@@ -91,6 +93,14 @@ type ReviewComment struct {
 func (p *Pull) clone() *Pull {
 	c := *p
 	c.RequestedReviewers = slices.Clone(p.RequestedReviewers)
+	if p.AutoMerge != nil {
+		a := *p.AutoMerge
+		c.AutoMerge = &a
+	}
+	if p.Queued != nil {
+		e := *p.Queued
+		c.Queued = &e
+	}
 	c.Reviews = cloneAll(p.Reviews)
 	c.Threads = make([]*Thread, len(p.Threads))
 	for i, t := range p.Threads {

@@ -28,6 +28,9 @@ type Repo struct {
 	// UpToDate are the branches into which only pull requests can be merged that have their newest commits. The map is never changed, only
 	// replaced.
 	UpToDate map[string]bool
+	// MergeQueues are the branches into which only their merge queue merges pull requests. The map is never changed, only replaced.
+	MergeQueues map[string]bool
+	AutoMerge   bool // auto-merge can be enabled
 	// MergeMethods are the ways to merge pull requests that are allowed: merge, squash and rebase; nil allows all.
 	MergeMethods []string
 	CreatedAt    time.Time

@@ -74,6 +74,12 @@ func (i *Issue) rename(rename func(*string)) {
 
 func (p *Pull) rename(rename func(*string)) {
 	rename(&p.MergedBy)
+	if p.AutoMerge != nil {
+		rename(&p.AutoMerge.EnabledBy)
+	}
+	if p.Queued != nil {
+		rename(&p.Queued.Enqueuer)
+	}
 	for n := range p.RequestedReviewers {
 		rename(&p.RequestedReviewers[n])
 	}

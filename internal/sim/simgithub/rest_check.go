@@ -112,6 +112,7 @@ func (ch checks) addRun(r *Repo, req checkRequest) (*CheckRun, error) {
 		ch.x.webhooks().checkRun("completed", r, k)
 	}
 	ch.judgeSuite(r, suite)
+	ch.x.refs().mergeDue(r)
 	return k, nil
 }
 
@@ -147,6 +148,7 @@ func editCheckRun(c *call) (any, error) {
 		c.webhooks().checkRun("completed", r, k)
 	}
 	c.checks().judgeSuite(r, c.checks().suite(r, k))
+	c.refs().mergeDue(r)
 	return c.s.json.checkRun(r, k), nil
 }
 

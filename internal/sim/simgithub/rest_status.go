@@ -113,5 +113,6 @@ func (ch checks) addStatus(r *Repo, k Status) (*Status, error) {
 	k.NodeID = nodeID("SC", k.ID)
 	r.Statuses = append(r.Statuses, &k)
 	ch.x.webhooks().status(r, &k)
+	ch.x.refs().mergeDue(r)
 	return &k, nil
 }

@@ -65,9 +65,9 @@ func (r *Repo) allows(method string) bool {
 	return r.MergeMethods == nil || slices.Contains(r.MergeMethods, method)
 }
 
-// isOutdated reports whether a pull request must have the newest commits of its base, but does not.
+// isOutdated reports whether a pull request must have the newest commits of its base, but does not. A merge queue adds them itself.
 func (r *Repo) isOutdated(p *Pull) bool {
-	return r.UpToDate[p.Base] && !r.Git.IsAncestor(r.Git.Branch(p.Base), p.HeadSHA)
+	return r.UpToDate[p.Base] && !r.MergeQueues[p.Base] && !r.Git.IsAncestor(r.Git.Branch(p.Base), p.HeadSHA)
 }
 
 // requires reports whether a branch requires a check of an App, which is 0 for a status.
@@ -79,7 +79,7 @@ func (r *Repo) requires(branch, context string, app int64) bool {
 
 // isProtected reports whether a branch has rules, of a ruleset or of its protection.
 func (r *Repo) isProtected(branch string) bool {
-	return len(r.RequiredChecks[branch]) > 0 || r.UpToDate[branch]
+	return len(r.RequiredChecks[branch]) > 0 || r.UpToDate[branch] || r.MergeQueues[branch]
 }
 
 // protection is what everybody may see of a branch's protection.
@@ -124,36 +124,50 @@ func (s *Sim) suiteApp(c *CheckSuite) int64 {
 	return actionsApp
 }
 
+// violation begins GitHub's refusals because of a ruleset.
+const violation = "Repository rule violations found\n\n"
+
 // unmet returns the sentence by which GitHub refuses to merge a head whose required checks have not succeeded, or an empty string.
 func (s *Sim) unmet(p *Pull) string {
-	r := p.issue.repo
-	for _, q := range r.RequiredChecks[p.Base] {
-		reported := false
-		for _, k := range r.newestRuns(p.HeadSHA) {
-			if k.Name != q.Context || q.App != 0 && q.App != s.appOf(k) {
-				continue
-			}
-			reported = true
-			if k.Status != "completed" {
-				return fmt.Sprintf("Required status check %q is in progress.", q.Context)
-			}
-			if !slices.Contains([]string{"success", "neutral", "skipped"}, k.Conclusion) {
-				return fmt.Sprintf("Required status check %q is failing.", q.Context)
-			}
+	for _, q := range p.issue.repo.RequiredChecks[p.Base] {
+		why := s.lacks(p, q)
+		if why != "" && !q.Classic {
+			why = violation + why
 		}
-		_, statuses := r.CombinedStatus(p.HeadSHA)
-		for _, k := range statuses {
-			if k.Context != q.Context || q.App != 0 {
-				continue
-			}
-			reported = true
-			if k.State != "success" {
-				return fmt.Sprintf("Required status check %q is %s.", q.Context, map[bool]string{true: "pending", false: "failing"}[k.State == "pending"])
-			}
+		if why != "" {
+			return why
 		}
-		if !reported {
-			return fmt.Sprintf("Required status check %q is expected.", q.Context)
+	}
+	return ""
+}
+
+// lacks is unmet for one check.
+func (s *Sim) lacks(p *Pull, q RequiredCheck) string {
+	r, reported := p.issue.repo, false
+	for _, k := range r.newestRuns(p.HeadSHA) {
+		if k.Name != q.Context || q.App != 0 && q.App != s.appOf(k) {
+			continue
 		}
+		reported = true
+		if k.Status != "completed" {
+			return fmt.Sprintf("Required status check %q is in progress.", q.Context)
+		}
+		if !slices.Contains([]string{"success", "neutral", "skipped"}, k.Conclusion) {
+			return fmt.Sprintf("Required status check %q is failing.", q.Context)
+		}
+	}
+	_, statuses := r.CombinedStatus(p.HeadSHA)
+	for _, k := range statuses {
+		if k.Context != q.Context || q.App != 0 {
+			continue
+		}
+		reported = true
+		if k.State != "success" {
+			return fmt.Sprintf("Required status check %q is %s.", q.Context, map[bool]string{true: "pending", false: "failing"}[k.State == "pending"])
+		}
+	}
+	if !reported {
+		return fmt.Sprintf("Required status check %q is expected.", q.Context)
 	}
 	return ""
 }
@@ -162,7 +176,7 @@ func ruleRoutes() []route {
 	return []route{{"GET", "/repos/{owner}/{repo}/rules/branches/{branch...}", listBranchRules}}
 }
 
-// listBranchRules lists the rules of rulesets that apply to a branch, which need not exist: those that require checks.
+// listBranchRules lists the rules of rulesets that apply to a branch, which need not exist: those about checks and about a merge queue.
 func listBranchRules(c *call) (any, error) {
 	r, err := c.repository()
 	if err != nil {
@@ -189,6 +203,9 @@ func listBranchRules(c *call) (any, error) {
 			"type": "required_status_checks", "ruleset_source_type": "Repository", "ruleset_source": r.FullName(), "ruleset_id": 1,
 			"parameters": obj{"required_status_checks": append([]any{}, checks...), "strict_required_status_checks_policy": strict, "do_not_enforce_on_create": false},
 		})
+	}
+	if r.MergeQueues[c.vars["branch"]] {
+		rules = append(rules, r.queueRule())
 	}
 	return each(page(c, rules), func(o obj) obj { return o }), nil
 }
