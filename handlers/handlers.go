@@ -62,6 +62,7 @@ func mappings() map[string]mapping {
 		"pull_request":                (*Mapper).pullRequest,
 		"pull_request_review":         (*Mapper).review,
 		"pull_request_review_comment": (*Mapper).reviewComment,
+		"pull_request_review_thread":  (*Mapper).thread,
 		"push":                        (*Mapper).push,
 		"check_run":                   (*Mapper).check,
 		"check_suite":                 (*Mapper).check,

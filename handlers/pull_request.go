@@ -10,13 +10,17 @@ import (
 	"github.com/errand-bot/errand/state/event"
 )
 
-// pullRequest maps the closing and the reopening of one of errand's pull requests.
+// pullRequest maps the closing and the reopening of one of errand's pull requests, and changes that decide whether it can be merged.
 func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]event.Event, string, error) {
 	e, err := decode[github.PullRequestEvent](payload)
 	if err != nil {
 		return nil, "", err
 	}
-	if e.GetAction() != "closed" && e.GetAction() != "reopened" {
+	switch e.GetAction() {
+	case "closed", "reopened":
+	case "converted_to_draft", "ready_for_review", "dequeued":
+		return m.prChanged(ctx, e.Repo, e.PullRequest.GetNumber(), e.PullRequest.Draft)
+	default:
 		return nil, "errand ignores the action " + e.GetAction(), nil
 	}
 	number := e.PullRequest.GetNumber()
@@ -31,6 +35,29 @@ func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]event.Event
 	}
 	ev.At, ev.Payload = at(e.PullRequest.ClosedAt), event.PRClosed{Merged: e.PullRequest.GetMerged()}
 	return []event.Event{ev}, "", nil
+}
+
+// prChanged maps a change that decides whether one of errand's pull requests can be merged. draft is nil if the webhook does not say whether it
+// is one.
+func (m *Mapper) prChanged(ctx context.Context, r *github.Repository, number int, draft *bool) ([]event.Event, string, error) {
+	ev, ok, err := m.onPR(ctx, r, number, nil)
+	if err != nil || !ok {
+		return nil, "not one of errand's pull requests", err
+	}
+	ev.By, ev.Payload = state.Person{}, event.PRChanged{Draft: draft}
+	return []event.Event{ev}, "", nil
+}
+
+// thread maps the resolution of a review thread.
+func (m *Mapper) thread(ctx context.Context, payload []byte) ([]event.Event, string, error) {
+	e, err := decode[github.PullRequestReviewThreadEvent](payload)
+	if err != nil {
+		return nil, "", err
+	}
+	if e.GetAction() != "resolved" {
+		return nil, "errand ignores the action " + e.GetAction(), nil
+	}
+	return m.prChanged(ctx, e.Repo, e.PullRequest.GetNumber(), nil)
 }
 
 // onPR returns the beginning of an event about a pull request, and whether it is one of errand's.
@@ -56,6 +83,9 @@ func (m *Mapper) review(ctx context.Context, payload []byte) ([]event.Event, str
 	}
 	if m.isOwn(e.Review.GetUser()) {
 		return nil, "errand's own review", nil
+	}
+	if e.GetAction() == "dismissed" {
+		return m.prChanged(ctx, e.Repo, e.PullRequest.GetNumber(), nil)
 	}
 	if e.GetAction() != "submitted" {
 		return nil, "errand ignores the action " + e.GetAction(), nil

@@ -178,6 +178,9 @@ func describeEvent(e event.Event) string {
 			add("remark:%s", r.Review.Remark)
 		}
 	}
+	if draft := event.Of[event.PRChanged](e).Draft; draft != nil && *draft {
+		add("draft")
+	}
 	if event.Of[event.PRClosed](e).Merged {
 		add("merged")
 	}

@@ -49,6 +49,7 @@ const (
 	ReviewApproved         ReviewState = "approved"
 	ReviewChangesRequested ReviewState = "changes_requested"
 	ReviewCommented        ReviewState = "commented"
+	ReviewDismissed        ReviewState = "dismissed" // it was one of the others, which does not count any more
 )
 
 // Remark is a kind of comment that is no request to the agent.

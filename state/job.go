@@ -34,6 +34,7 @@ const (
 	JobChecks   JobKind = "checks"   // read the checks of the pull request's head
 	JobExamine  JobKind = "examine"  // find out what failed in them, and run them again
 	JobUpdate   JobKind = "update"   // compare the branch with its base; have GitHub update it
+	JobFinish   JobKind = "finish"   // mark the pull request ready for review, or merge it
 	JobRelease  JobKind = "release"  // delete the VM
 	JobSuspend  JobKind = "sleep"    // save the VM's work
 	JobForget   JobKind = "forget"   // delete saved work
@@ -156,6 +157,7 @@ const (
 	PostEnded      PostKind = "ended"  // done or canceled: the last comment
 	PostVM         PostKind = "vm"     // the fate of saved work: Reason, Text
 	PostBase       PostKind = "base"   // the newest commits of the base and the pull request: Reason, Text, Items
+	PostMerge      PostKind = "merge"  // what errand did, or could not do, to have the pull request merged: Reason, Text, Items
 	// PostProvenance is the signed statement about the published changes, on the pull request. It is edited when there are further ones.
 	PostProvenance PostKind = "provenance"
 	// PostRoundExpired says, on the pull request, that nobody approved the changes Hash of a round that errand began by itself: Reason.

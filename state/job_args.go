@@ -31,7 +31,7 @@ type JobArgs struct {
 
 	Onto string `json:"onto,omitempty"` // rebase: a commit on the branch
 
-	Reads int `json:"reads,string,omitempty"` // checks, update: the Reads of the read before, plus one
+	Reads int `json:"reads,string,omitempty"` // checks, update, finish: the Reads of the read before, plus one
 
 	Reaction     Reaction `json:"content,omitempty"`             // react
 	Replaces     Reaction `json:"replaces,omitempty"`            // react: errand's reaction that this one replaces
@@ -88,5 +88,6 @@ const (
 	DueComments  DueKind = "comments"  // the gathered comments may be considered
 	DueSteer     DueKind = "steer"     // the messages to Run may be delivered
 	DueChecks    DueKind = "checks"    // nothing may have been reported about Head for a while
+	DueDraft     DueKind = "draft"     // no required check of Head, a draft's, may have started for a while
 	DueForget    DueKind = "forget"    // Ref, the saved work of an ended task, is to be deleted
 )

@@ -222,6 +222,18 @@ type Feedback struct {
 	TakenBy string `json:"taken,omitempty"`
 }
 
+// PendingFeedback returns the feedback that no run has received yet, except conditions of an approval, which are in every
+// prompt with the plan.
+func (t *Task) PendingFeedback() []Feedback {
+	var list []Feedback
+	for _, f := range t.Feedback {
+		if f.TakenBy == "" && f.Kind != FeedbackCondition {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // Outcome is the conclusion of an agent.
 type Outcome string
 

@@ -3,6 +3,8 @@ package state
 import (
 	"slices"
 	"time"
+
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // PRState is the state of a pull request.
@@ -33,6 +35,17 @@ type PR struct {
 
 	// Undecided is since when some checks of the head that count are not complete or not reported; zero if all are, or it is unknown.
 	Undecided time.Time `json:"undecided,omitzero"`
+
+	// MarkedReady is set once the draft was marked ready for review, by errand or a person, or GitHub has refused that. errand does it once: who makes
+	// it a draft again wants to wait. LateAt is when it does so although no check of the present head has started.
+	MarkedReady bool      `json:"marked_ready,omitempty"`
+	LateAt      time.Time `json:"late_at,omitzero"`
+	// MergeWaits is why errand, which is to merge it, has not done so yet: a clause for people, which may contain others' text.
+	MergeWaits string `json:"merge_waits,omitempty"`
+	// MergeTried is the head that GitHub refused to merge, or that errand added to the merge queue. It is not tried again before the next review.
+	MergeTried string `json:"merge_tried,omitempty"`
+	// PreventMerge is set before errand disables auto-merge, or removes the pull request from the merge queue, to push commits that nobody has reviewed.
+	PreventMerge bool `json:"prevent_merge,omitempty"`
 
 	Ready bool `json:"ready,omitempty"` // approved, ready to merge
 	DCO   bool `json:"dco,omitempty"`   // a check of its commits for sign-offs failed
@@ -88,6 +101,16 @@ type ReplacedPR struct {
 // IsMergeReady reports whether the open pull request is approved and its checks let it be merged.
 func (t *Task) IsMergeReady() bool {
 	return t.PR != nil && t.PR.State == PROpen && t.PR.Ready && t.PR.Checks == "success"
+}
+
+// AwaitsReady reports whether the open pull request is a draft that errand is to mark ready for review.
+func (t *Task) AwaitsReady() bool {
+	return t.PR != nil && t.PR.State == PROpen && t.PR.Draft && !t.PR.MarkedReady && t.Settings.Draft == settings.DraftUntilGreen
+}
+
+// IsMergedByErrand reports whether errand is to merge the open pull request.
+func (t *Task) IsMergedByErrand() bool {
+	return t.PR != nil && t.PR.State == PROpen && t.Settings.Merge == settings.MergeWhenApproved
 }
 
 // CIRepair is what errand did about failing checks of its pull request.

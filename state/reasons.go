@@ -93,6 +93,17 @@ const (
 	BaseEnded             = "task_ended"         // the task ended before
 )
 
+// What became of a pull request that errand is to mark ready for review or to merge (Post.Reason of PostMerge).
+const (
+	MergeReadyLate    = "ready_late"    // it was marked ready although no check has started: the head
+	MergeNotReady     = "not_ready"     // GitHub refuses to mark it ready: Text has the reason
+	MergeRefused      = "refused"       // GitHub refuses to merge it: Text has the reason
+	MergeTakenBack    = "taken_back"    // errand removed it from the merge queue, because something is missing now: Text has what
+	MergeApproveAgain = "approve_again" // the base's commits were added to it, so the approval is of an older commit: the head
+	MergeDequeued     = "dequeued"      // errand removed it from the merge queue before it pushed
+	MergeAutoDisabled = "auto_disabled" // errand disabled auto-merge before it pushed: the login of the person who had enabled it
+)
+
 // EndIssueClosed is the reason of the end of a task whose issue was closed.
 const EndIssueClosed = "the issue was closed"
 

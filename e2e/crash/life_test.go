@@ -22,8 +22,10 @@ import (
 // never needs it.
 const patience = 4 * time.Minute
 
-// timingYAML is errand's section timing: production's, except for waits in real time. All tasks of a life share one VM.
+// timingYAML is errand's section timing: production's, except for waits in real time. All tasks of a life share one VM, and repositories may have
+// errand merge.
 const timingYAML = `limits: {vms: 1}
+repository: {merge: allowed}
 timing:
   poll_fast: 60ms
   poll_slow: 60ms

@@ -99,6 +99,8 @@ type pullCard struct {
 	ChecksReason   string `json:"checks_reason,omitempty"`
 	ChecksOptional string `json:"checks_optional,omitempty"`
 	Ready          bool   `json:"ready,omitempty"`
+	// MergeWaits is why errand has not merged it yet, if it is to.
+	MergeWaits string `json:"merge_waits,omitempty"`
 }
 
 type endingCard struct {
@@ -148,7 +150,7 @@ func newCard(t *state.Task) card {
 	if pr := t.PR; pr != nil {
 		c.PR = &pullCard{
 			Number: pr.Number, URL: pr.URL, State: string(pr.State), Draft: pr.Draft, Checks: pr.Checks,
-			ChecksReason: pr.ChecksReason, ChecksOptional: pr.ChecksOptional, Ready: pr.Ready,
+			ChecksReason: pr.ChecksReason, ChecksOptional: pr.ChecksOptional, Ready: pr.Ready, MergeWaits: pr.MergeWaits,
 		}
 	}
 	if c.Purged = known(t.Purged); c.Purged != nil {

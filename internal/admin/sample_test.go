@@ -26,7 +26,7 @@ func sample() *memory {
 	detailed(m.tasks[0])
 	m.tasks[1].Waiting = &state.Waiting{Kind: state.WaitVM, Detail: "All 3 VMs are in use.", Since: noon.Add(-4 * time.Minute), Until: noon.Add(time.Minute)}
 	m.tasks[3].PR = &state.PR{Number: 31, URL: "https://git.example/acme/shop/pull/31", State: "open", Checks: "success",
-		ChecksReason: "all 2 required checks succeeded", ChecksOptional: "lint \x1b[2J"}
+		ChecksReason: "all 2 required checks succeeded", ChecksOptional: "lint \x1b[2J", MergeWaits: "a review thread is not resolved \x1b[2J"}
 	m.tasks[4].End = &state.End{Reason: "The agent gave up after 30 turns.", Hint: "Write `retry turns=60` to let it go on for longer.", Class: state.ClassLimit}
 	m.tasks[6].PR = &state.PR{Number: 29, URL: "https://git.example/acme/shop/pull/29", State: "merged"}
 	m.tasks[7].End = &state.End{Reason: "The issue was closed."}

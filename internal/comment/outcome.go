@@ -8,6 +8,7 @@ import (
 	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/internal/words"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // question renders a question. By is the person who is asked, Reason the kind of question.
@@ -103,8 +104,15 @@ func (p post) opened() string {
 		draft = "draft pull request"
 	}
 	s := addressed(p.By, fmt.Sprintf("the %s %s is open: %s", draft, markdown.Link(fmt.Sprintf("#%d", pr.Number), pr.URL), markdown.Sentence(pr.Title)))
+	ready := ""
+	if p.t.AwaitsReady() {
+		ready = "When its checks succeed, errand marks it ready for review. "
+	}
+	if p.t.Settings.Merge == settings.MergeDenied {
+		ready += "The settings of the repository ask errand to merge it, but errand's operator does not allow that: a person has to merge it. "
+	}
 	return markdown.Paragraphs(s, p.embed(), markdown.BulletList(p.Items, 20), proposals(p.t, p.v),
-		fmt.Sprintf("So far it took %s. Review it there: errand answers submitted reviews and comments that begin with `@%s`, thread by thread.", effort(p.t), p.v.Slug))
+		ready+fmt.Sprintf("So far it took %s. Review it there: errand answers submitted reviews and comments that begin with `@%s`, thread by thread.", effort(p.t), p.v.Slug))
 }
 
 // round renders the result of a review round on the pull request. Items are lines, such as one per commit.

@@ -98,6 +98,8 @@ func (p post) text() string {
 		return p.vm()
 	case state.PostBase:
 		return p.base()
+	case state.PostMerge:
+		return p.merge()
 	case state.PostProvenance:
 		return p.provenance()
 	case state.PostRoundExpired:

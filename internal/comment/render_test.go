@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // said is one post of the golden files.
@@ -62,6 +63,7 @@ func everything() map[string]said {
 		"already_fixed":         {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeAlreadyFixed), Text: "Fixed in `abc`."}},
 		"not_reproducible":      {with(reported), state.Post{Kind: state.PostReport, Reason: string(state.OutcomeNotReproducible), Text: "`go test` passes."}},
 		"pr_opened":             {with(prOpen), state.Post{Kind: state.PostPROpened, By: reviewer}},
+		"pr_opened_draft":       {with(func(t *state.Task) { prOpen(t); t.Settings.Draft, t.PR.Draft = settings.DraftUntilGreen, true }), state.Post{Kind: state.PostPROpened, By: reviewer}},
 		"replaced":              {with(func(t *state.Task) { t.PR = nil }), state.Post{Kind: state.PostReplaced, OnPR: true}},
 		"replaced_operator":     {with(func(t *state.Task) { t.PR, t.Trigger.Operator = nil, true }), state.Post{Kind: state.PostReplaced, OnPR: true}},
 		"stopped_operator":      {with(implementing), state.Post{Kind: state.PostQuestion, Reason: state.AskStopped, By: state.Person{Operator: true}}},
@@ -171,6 +173,14 @@ func everything() map[string]said {
 	for _, reason := range reasons("Base") {
 		all["base/"+reason] = said{with(func(t *state.Task) { prOpen(t); t.Round = 2 }), state.Post{Kind: state.PostBase, OnPR: true, Reason: reason, By: writer,
 			Text: "GitHub refused it: `x` </details> @octocat.", Items: []string{"release/`2`", baseItem(reason)}}}
+	}
+	for _, reason := range reasons("Merge") {
+		item := strings.Repeat("d", 40)
+		if reason == state.MergeAutoDisabled { // otherwise a commit
+			item = "octocat"
+		}
+		all["merge/"+reason] = said{with(prOpen), state.Post{Kind: state.PostMerge, OnPR: true, Reason: reason, By: writer, Items: []string{item},
+			Text: "GitHub refused it: `x` </details> @octocat: 2 approvals are required."}}
 	}
 	for _, reason := range reasons("Waiting") {
 		p := state.Post{Kind: state.PostWaiting, Reason: reason, By: outsider}

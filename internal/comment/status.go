@@ -72,6 +72,7 @@ func headline(t *state.Task) string {
 // anybody with write access may.
 func awaited(t *state.Task, v View) string {
 	const waiting, who = "**Waiting for:** ", "a person with write access"
+	const awaitsChecks = waiting + "the checks of the draft; errand marks it ready for review when they succeed, or if none starts for some time."
 	switch t.Awaited() {
 	case state.AwaitedCondition:
 		return "**Waiting:** " + awaitedCondition(t, v)
@@ -93,10 +94,22 @@ func awaited(t *state.Task, v View) string {
 	case state.AwaitedAnswer:
 		return waiting + "an answer to " + markdown.Link("the question", commentURL(t, t.Question.Comment)) + ", by " + who + "."
 	case state.AwaitedMerge:
+		if t.AwaitsReady() {
+			return awaitsChecks
+		}
+		if t.IsMergedByErrand() {
+			return mergeText(t)
+		}
 		return waiting + "a merge; the pull request is approved and ready."
 	case state.AwaitedReview:
 		if p := t.PR; p != nil && p.Repair != nil && p.Repair.HandedOver && p.Checks == "failure" {
 			return waiting + "a look at the failing checks by " + who + "; a push, a review or a comment lets errand try again."
+		}
+		if t.AwaitsReady() {
+			return awaitsChecks
+		}
+		if t.IsMergedByErrand() {
+			return mergeText(t)
 		}
 		return waiting + "a review or a merge of the pull request by " + who + "."
 	case state.AwaitedReopening:

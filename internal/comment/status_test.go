@@ -1,6 +1,7 @@
 package comment
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/errand-bot/errand/internal/comment/markdown"
 	"github.com/errand-bot/errand/state"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 func checksMissing(t *state.Task) {
@@ -102,6 +104,28 @@ func statuses() map[string]*state.Task {
 	}
 }
 
+// mergeStatuses are tasks with pull requests that errand is to mark ready or to merge.
+func mergeStatuses() map[string]*state.Task {
+	return map[string]*state.Task{
+		"merges": with(merges),
+		"draft": with(func(t *state.Task) {
+			prOpen(t)
+			t.Settings.Draft, t.PR.Draft = settings.DraftUntilGreen, true
+		}),
+		"merges_checks": with(func(t *state.Task) { merges(t); t.PR.Ready = true; t.PR.Checks = "pending" }),
+		"merges_now":    with(func(t *state.Task) { merges(t); t.PR.Ready = true; t.PR.Checks = "success" }),
+		"merges_later": with(func(t *state.Task) {
+			merges(t)
+			t.PR.Ready, t.PR.Checks, t.PR.MergeWaits = true, "success", "@octocat `x` </details> requests changes"
+		}),
+	}
+}
+
+func merges(t *state.Task) {
+	prOpen(t)
+	t.Settings.Merge = settings.MergeWhenApproved
+}
+
 func begunByOperator(t *state.Task) {
 	t.Trigger = state.Trigger{By: state.Person{Operator: true}, Via: state.TriggerOperator, At: at(0), Operator: true}
 	t.Frozen.By = state.Person{Operator: true}
@@ -109,7 +133,9 @@ func begunByOperator(t *state.Task) {
 
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	for name, task := range statuses() {
+	tasks := statuses()
+	maps.Copy(tasks, mergeStatuses())
+	for name, task := range tasks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := Status(task, view("status"))

@@ -241,8 +241,13 @@ type Repository struct {
 	Commit string `yaml:"commit"`
 	// Title is the template of the pull request's title, with the same placeholders.
 	Title string `yaml:"title"`
-	// Draft opens pull requests as drafts.
-	Draft bool `yaml:"draft"`
+	// Draft is never, until-green or always: whether pull requests are opened as drafts. With until-green errand marks them ready for
+	// review when their checks succeed, or after 10 minutes in which no required check has started; with always people do.
+	Draft settings.DraftMode `yaml:"draft"`
+	// Merge is never, allowed or when-approved. With when-approved errand merges a pull request when a person with write access
+	// has approved its newest commit, its checks succeed, and no thread is unresolved. With allowed it does so in repositories whose
+	// `.errand.yml` says `merge: when-approved`. With never, people merge everywhere.
+	Merge settings.MergeMode `yaml:"merge"`
 	// Publish is at-once or after-approval. An App's pushes start workflows that can read the repository's secrets:
 	// with after-approval errand shows the diff in a comment and pushes nothing before a person has approved it.
 	Publish settings.PublishMode `yaml:"publish"`
@@ -330,6 +335,8 @@ func Default() Config {
 			Commit:   s.Commit,
 			Title:    s.Title,
 			Publish:  s.Publish,
+			Draft:    s.Draft,
+			Merge:    s.Merge,
 			Comments: Comments{Money: settings.MoneyPrivate},
 			Sleep:    settings.SleepArchive,
 			Guidance: s.Guidance,
@@ -368,6 +375,7 @@ func (c Config) Settings() settings.Settings {
 	s.Enabled, s.Plan, s.Branch, s.Commit, s.Title, s.Draft = c.Enabled, r.Plan, r.Branch, r.Commit, r.Title, r.Draft
 	s.Deny, s.Guidance = r.Tools.Deny, r.Guidance
 	s.Comments = settings.Comments(r.Comments)
+	s.Merge = r.Merge
 	s.Publish, s.VM.Sleep, s.Subscription = r.Publish, r.Sleep, c.allSubscribed()
 	s.Limits = settings.Limits{
 		Turns:        c.Limits.Turns,

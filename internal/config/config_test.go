@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-bot/errand/internal/config"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // appKey returns a private key in the format of GitHub's download.
@@ -310,8 +311,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 func TestSettingsAndPolicy(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
-	c.Limits.Cost, c.Repository.Draft, c.Timing.Gather, c.Keep.AfterEnd = 2.5, true, time.Second, time.Hour
-	if s := c.Settings(); s.Limits.MicroUSD != 2_500_000 || !s.Draft || s.Limits.Turns != 0 {
+	c.Limits.Cost, c.Repository.Draft, c.Timing.Gather, c.Keep.AfterEnd = 2.5, settings.DraftUntilGreen, time.Second, time.Hour
+	if s := c.Settings(); s.Limits.MicroUSD != 2_500_000 || s.Draft != settings.DraftUntilGreen || s.Merge != settings.MergeNever || s.Limits.Turns != 0 {
 		t.Errorf("settings = %+v", s)
 	}
 	if p := c.Policy(); p.Gather != time.Second || p.KeepAfterEnd != time.Hour || p.IdleVM == 0 || p.MaxAttempts == 0 {

@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // document is a YAML file that is compared with the type of its configuration. The decoder does not do this because it
@@ -233,7 +235,7 @@ func (d *document) checkScalar(key string, n ast.Node, t reflect.Type) {
 	case *ast.LiteralNode:
 		ok = t.Kind() == reflect.String || t == reflect.TypeFor[Secret]()
 	case *ast.BoolNode:
-		ok = t.Kind() == reflect.Bool
+		ok = t.Kind() == reflect.Bool || t == reflect.TypeFor[settings.DraftMode]()
 	case *ast.IntegerNode:
 		ok = t.Kind() == reflect.Float64 || (t.Kind() == reflect.Int || t.Kind() == reflect.Int64) && t != reflect.TypeFor[time.Duration]()
 	case *ast.FloatNode:

@@ -35,8 +35,12 @@ type RepoFile struct {
 	SignOff bool `yaml:"signoff"`
 	// Key finds the ticket key that {key} stands for.
 	Key KeyRule `yaml:"key"`
-	// Draft opens pull requests as drafts.
-	Draft *bool `yaml:"draft"`
+	// Draft is never, until-green or always: whether pull requests are opened as drafts. With until-green errand marks them ready for
+	// review when their checks succeed, or after 10 minutes in which no required check has started; with always people do.
+	Draft *settings.DraftMode `yaml:"draft"`
+	// Merge is never or when-approved, if errand's operator allows it: errand merges a pull request when a person with write access has
+	// approved its newest commit, its checks succeed, and no thread is unresolved.
+	Merge settings.MergeMode `yaml:"merge"`
 	// Publish is at-once or after-approval, which pushes nothing before a person has approved the diff. If the operator
 	// requires after-approval, at-once does not turn it off.
 	Publish settings.PublishMode `yaml:"publish"`
@@ -157,6 +161,7 @@ func ParseRepo(data []byte, defaults settings.Settings, holdsSecret func(text st
 	set(&s.Commit, f.Commit)
 	set(&s.Title, f.Title)
 	set(&s.Draft, f.Draft)
+	s.Merge = f.Merge.Of(defaults.Merge)
 	s.Publish = defaults.Publish.Stricter(cmp.Or(f.Publish, defaults.Publish))
 	s.Base, s.Key, s.MergeCommits, s.Resolve = f.Base, settings.KeyRule(f.Key), f.MergeCommits, f.Resolve
 	s.Comments.Money = f.Comments.Money.Or(defaults.Comments.Money)
@@ -241,6 +246,9 @@ func (f RepoFile) problems(s settings.Settings) report {
 	var r report
 	planProblem(&r, "plan", s.Plan)
 	publishProblem(&r, "publish", f.Publish)
+	draftProblem(&r, "draft", s.Draft)
+	r.unless(slices.Contains([]settings.MergeMode{"", settings.MergeNever, settings.MergeWhenApproved}, f.Merge), "merge",
+		"%q: write never or when-approved", cut(string(f.Merge)))
 	templateProblems(&r, "", s.Branch, s.Commit, s.Title)
 	if _, err := regexp.Compile(f.Key.Pattern); err != nil {
 		r.unless(false, "key.pattern", "%s; write a regular expression such as [A-Z]+-[0-9]+", cut(err.Error()))

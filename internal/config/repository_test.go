@@ -48,7 +48,7 @@ branch: "{key}/{slug}"
 commit: "{key}: {task}"
 title: "[{key}] {task}"
 key: {pattern: '[A-Z]+-[0-9]+', required: true}
-draft: true
+draft: until-green
 merge_commits: true
 resolve: true
 comments: {money: never}
@@ -71,7 +71,7 @@ keep: [node_modules, ~/.cache/go-build]
 `, func(s *settings.Settings) {
 			s.Plan, s.Base, s.Branch, s.Commit, s.Title = settings.PlanOneStep, "develop", "{key}/{slug}", "{key}: {task}", "[{key}] {task}"
 			s.Key = settings.KeyRule{Pattern: "[A-Z]+-[0-9]+", Required: true}
-			s.Draft, s.MergeCommits, s.Resolve, s.Publish = true, true, true, settings.PublishAfterApproval
+			s.Draft, s.MergeCommits, s.Resolve, s.Publish = settings.DraftUntilGreen, true, true, settings.PublishAfterApproval
 			s.Trailers, s.SignOff, s.Comments.Money = true, true, settings.MoneyNever
 			s.Setup = []settings.Command{{Run: "go mod download", Timeout: 10 * time.Minute}}
 			s.Check = []settings.Command{{Run: "go vet ./...", Timeout: 10 * time.Minute}, {Name: "tests", Run: "go test ./...", Timeout: 20 * time.Minute}, {Run: "make cover", Timeout: 10 * time.Minute, BeforePR: true}}
@@ -82,6 +82,8 @@ keep: [node_modules, ~/.cache/go-build]
 			s.Keep = []string{"node_modules", "~/.cache/go-build"}
 			s.Limits.Turns, s.Limits.Duration, s.Limits.PlanDuration, s.Limits.MicroUSD, s.Limits.Checks = 10, time.Hour, 5*time.Minute, 2_000_000, 1
 		}},
+		"a draft, as before":      {"draft: true\n", func(s *settings.Settings) { s.Draft = settings.DraftAlways }},
+		"no draft, as before":     {"draft: false\n", func(s *settings.Settings) { s.Draft = settings.DraftNever }},
 		"limits cannot be raised": {"limits: {turns: 1000, duration: 30d, plan_duration: 1d, cost: 99999999999999, checks: 99}\n", func(*settings.Settings) {}},
 		"switched off":            {"enabled: false\n", func(s *settings.Settings) { s.Enabled = false }},
 		"no checks after failing": {"limits: {checks: 0}\n", func(s *settings.Settings) { s.Limits.Checks = 0 }},
@@ -124,6 +126,33 @@ func TestRepositoryCannotDisableApprovalOfChanges(t *testing.T) {
 			if s, err := config.ParseRepo([]byte(text), defaults, nil); err != nil || s.Publish != want {
 				t.Errorf("%q over %s: %s, %v", text, operators, s.Publish, err)
 			}
+		}
+	}
+}
+
+// TestOperatorDecidesWhoMerges: without the operator's permission errand does not merge, and knows that the repository wants it.
+func TestOperatorDecidesWhoMerges(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ operator, repository, want settings.MergeMode }{
+		{settings.MergeAllowed, settings.MergeWhenApproved, settings.MergeWhenApproved}, {settings.MergeAllowed, "", settings.MergeNever},
+		{settings.MergeWhenApproved, settings.MergeNever, settings.MergeNever}, {settings.MergeWhenApproved, "", settings.MergeWhenApproved},
+		{settings.MergeNever, settings.MergeNever, settings.MergeNever}, {settings.MergeNever, settings.MergeWhenApproved, settings.MergeDenied},
+		{settings.MergeAllowed, settings.MergeAllowed, ""}, {settings.MergeAllowed, "sometimes", ""},
+	} {
+		defaults, text := operator(), ""
+		defaults.Merge = tt.operator
+		if tt.repository != "" {
+			text = "merge: " + string(tt.repository) + "\n"
+		}
+		s, err := config.ParseRepo([]byte(text), defaults, nil)
+		if tt.want == "" {
+			if err == nil || !strings.Contains(err.Error(), "merge: ") {
+				t.Errorf("%q over %s: got error %v", text, tt.operator, err)
+			}
+			continue
+		}
+		if err != nil || s.Merge != tt.want {
+			t.Errorf("%q over %s: got %q, %v, want %q", text, tt.operator, s.Merge, err, tt.want)
 		}
 	}
 }

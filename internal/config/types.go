@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // ParseDuration parses a duration such as "90s", "2h30m" or "14d"; a day has 24 hours. The result is never negative.
@@ -68,6 +70,8 @@ func expectedValue(t reflect.Type) string {
 		return "write a duration such as 90s, 30m, 2h or 14d"
 	case reflect.TypeFor[Secret]():
 		return "write env:NAME or file:/path"
+	case reflect.TypeFor[settings.DraftMode]():
+		return "write never, until-green or always"
 	case reflect.TypeFor[RepoCommand]():
 		return "write a command such as go test ./..., or a mapping with run, name, timeout and before_pr"
 	}

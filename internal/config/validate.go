@@ -248,6 +248,9 @@ func mayBeZero(key string) bool {
 func (d Repository) problems(r *report) {
 	planProblem(r, "repository.plan", d.Plan)
 	publishProblem(r, "repository.publish", d.Publish)
+	draftProblem(r, "repository.draft", d.Draft)
+	r.unless(slices.Contains([]settings.MergeMode{"", settings.MergeNever, settings.MergeAllowed, settings.MergeWhenApproved}, d.Merge), "repository.merge",
+		"%q: write never, allowed or when-approved", cut(string(d.Merge)))
 	d.Comments.problems(r, "repository.comments")
 	sleepProblem(r, "repository.sleep", d.Sleep)
 	templateProblems(r, "repository.", d.Branch, d.Commit, d.Title)
@@ -272,6 +275,11 @@ func planProblem(r *report, key string, p settings.PlanMode) {
 
 func publishProblem(r *report, key string, m settings.PublishMode) {
 	r.unless(slices.Contains([]settings.PublishMode{"", settings.PublishAtOnce, settings.PublishAfterApproval}, m), key, "%q: write at-once or after-approval", cut(string(m)))
+}
+
+func draftProblem(r *report, key string, m settings.DraftMode) {
+	r.unless(slices.Contains([]settings.DraftMode{"", settings.DraftNever, settings.DraftUntilGreen, settings.DraftAlways}, m), key,
+		"%q: write never, until-green or always", cut(string(m)))
 }
 
 // templateProblems expands the three templates.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/go-github/v66/github"
+
 	"github.com/errand-bot/errand/internal/forge/ci"
 	"github.com/errand-bot/errand/internal/forge/client"
 	"github.com/errand-bot/errand/internal/forge/publish"
+	"github.com/errand-bot/errand/state"
 )
 
 // Types of the packages client and publish that callers of this package need.
@@ -27,7 +30,12 @@ type (
 	TreeEntry      = publish.TreeEntry
 	MovedError     = publish.MovedError
 	LargeFileError = publish.LargeFileError
+
+	actor    = client.Actor
+	pageInfo = client.PageInfo
 )
+
+const actorFields = client.ActorFields
 
 // VersionHeader is the header in which an Enterprise Server names its version.
 const VersionHeader = client.VersionHeader
@@ -94,3 +102,17 @@ func IsPermanent(err error) bool { return client.IsPermanent(err) }
 
 // Explain returns the reason of err for people, and a hint that can be empty.
 func Explain(err error) (reason, hint string) { return client.Explain(err) }
+
+// rateCost is the cost of a query in GraphQL points, and the remaining points of the installation.
+type rateCost struct {
+	Cost      int `json:"cost"`
+	Remaining int `json:"remaining"`
+}
+
+// person returns an account. A nil user is a deleted account, which GitHub shows as "ghost".
+func person(u *github.User) state.Person {
+	if u == nil {
+		return state.Person{Login: "ghost"}
+	}
+	return state.Person{ID: u.GetID(), Login: u.GetLogin(), Bot: u.GetType() == "Bot"}
+}

@@ -38,7 +38,7 @@ type PR struct {
 
 // State returns the part that a task stores.
 func (p PR) State() state.PR {
-	s := state.PR{Number: p.Number, Node: p.Node, URL: p.URL, Title: p.Title, Draft: p.Draft, State: state.PRClosed}
+	s := state.PR{Number: p.Number, Node: p.Node, URL: p.URL, Title: p.Title, Draft: p.Draft || strings.HasPrefix(p.Title, draftPrefix), State: state.PRClosed}
 	switch {
 	case p.Merged:
 		s.State = state.PRMerged
@@ -145,89 +145,6 @@ func (f *Forge) PR(ctx context.Context, r Repo, number int) (PR, error) {
 		return PR{}, op.Wrap(err)
 	}
 	return prOf(got), nil
-}
-
-// Merging says whether a pull request can be merged.
-type Merging struct {
-	Node string
-	Open bool
-	Head string // commit
-	Base string // branch
-	// Mergeable is nil while GitHub computes it; false if there are conflicts.
-	Mergeable *bool
-	// IsBehind is set if the base must be merged in or rebased onto first, and GitHub knows of nothing else that is missing.
-	IsBehind bool
-	// OnlyRebases is set if the repository's pull requests are merged by rebasing their commits only.
-	OnlyRebases bool
-}
-
-const mergingQuery = `query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) {
-    mergeCommitAllowed squashMergeAllowed rebaseMergeAllowed
-    pullRequest(number: $number) { id state headRefOid baseRefName mergeable mergeStateStatus }
-  }
-}`
-
-// Merging reads whether a pull request can be merged. The first read makes GitHub compute it.
-func (f *Forge) Merging(ctx context.Context, r Repo, number int) (Merging, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read whether a pull request can be merged", onIssue(r, number))
-	if err != nil {
-		return Merging{}, err
-	}
-	var data struct {
-		Repository struct {
-			MergeCommitAllowed bool `json:"mergeCommitAllowed"`
-			SquashMergeAllowed bool `json:"squashMergeAllowed"`
-			RebaseMergeAllowed bool `json:"rebaseMergeAllowed"`
-			PullRequest        struct {
-				ID               string `json:"id"`
-				State            string `json:"state"`
-				HeadRefOid       string `json:"headRefOid"`
-				BaseRefName      string `json:"baseRefName"`
-				Mergeable        string `json:"mergeable"`
-				MergeStateStatus string `json:"mergeStateStatus"`
-			} `json:"pullRequest"`
-		} `json:"repository"`
-	}
-	if err := op.GraphQL(mergingQuery, map[string]any{"owner": r.Owner, "name": r.Name, "number": number}, &data); err != nil {
-		return Merging{}, op.Wrap(err)
-	}
-	repo, p := data.Repository, data.Repository.PullRequest
-	m := Merging{
-		Node: p.ID, Open: p.State == "OPEN", Head: p.HeadRefOid, Base: p.BaseRefName, IsBehind: p.MergeStateStatus == "BEHIND",
-		OnlyRebases: repo.RebaseMergeAllowed && !repo.MergeCommitAllowed && !repo.SquashMergeAllowed,
-	}
-	if p.Mergeable != "UNKNOWN" {
-		m.Mergeable = github.Bool(p.Mergeable == "MERGEABLE")
-	}
-	return m, nil
-}
-
-const updateBranchMutation = `mutation($pull: ID!, $head: GitObjectID!, $method: PullRequestBranchUpdateMethod!) {
-  updatePullRequestBranch(input: {pullRequestId: $pull, expectedHeadOid: $head, updateMethod: $method}) { pullRequest { headRefOid } }
-}`
-
-// UpdatePRBranch has GitHub merge the base into the branch of a pull request, given by its GraphQL ID, or rebase the branch's commits onto it,
-// if the branch's head is still the given one. It returns the head that GitHub reports afterwards, which may be the old one for a moment.
-// After an unknown outcome the branch has to be read.
-func (f *Forge) UpdatePRBranch(ctx context.Context, r Repo, pull, head string, rebase bool) (string, error) {
-	op, err := f.client.Write(ctx, r.Installation, "update the branch of a pull request", "at "+head+" of "+r.FullName())
-	if err != nil {
-		return "", err
-	}
-	method := "MERGE"
-	if rebase {
-		method = "REBASE"
-	}
-	var data struct {
-		UpdatePullRequestBranch struct {
-			PullRequest struct {
-				HeadRefOid string `json:"headRefOid"`
-			} `json:"pullRequest"`
-		} `json:"updatePullRequestBranch"`
-	}
-	err = op.GraphQL(updateBranchMutation, map[string]any{"pull": pull, "head": head, "method": method}, &data)
-	return data.UpdatePullRequestBranch.PullRequest.HeadRefOid, op.Wrap(err)
 }
 
 // ReopenPR reopens a closed pull request. GitHub refuses it if the pull request was merged, or if its branch is gone or has

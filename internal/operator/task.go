@@ -217,6 +217,9 @@ func (r *taskReport) writeLinks(t *cli.Table, site string) {
 		if p.ChecksOptional != "" {
 			notes += "; not required, but failing: " + p.ChecksOptional
 		}
+		if p.MergeWaits != "" {
+			notes += "; not merged yet: " + p.MergeWaits
+		}
 		t.Row("pull request", fmt.Sprintf("%s (%s)", p.URL, notes))
 	}
 }

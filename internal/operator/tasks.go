@@ -58,6 +58,7 @@ type card struct {
 		URL, State, Checks string
 		ChecksReason       string `json:"checks_reason"`
 		ChecksOptional     string `json:"checks_optional"`
+		MergeWaits         string `json:"merge_waits"`
 		Draft              bool
 	} `json:"pull_request"`
 	End *struct{ Reason, Hint string }

@@ -25,7 +25,8 @@ var (
 func foreign() map[string]string {
 	const github, models, http = "a field or mutation of GitHub's GraphQL API", "a parameter of a model's API", "part of HTTP"
 	return map[string]string{
-		"updateRefs": github, "beforeOid": github, "statusCheckRollup": github, "updatePullRequestBranch": github, "expectedHeadOid": github,
+		"updateRefs": github, "beforeOid": github, "statusCheckRollup": github, "updatePullRequestBranch": github, "markPullRequestReadyForReview": github, "mergePullRequest": github,
+		"disablePullRequestAutoMerge": github, "enqueuePullRequest": github, "dequeuePullRequest": github, "expectedHeadOid": github,
 		"mergeStateStatus": github, "candidateCount": models, "maxOutputTokens": models,
 		"ETag": http, "Forwarded": http, "HttpOnly": http,
 	}

@@ -294,6 +294,7 @@ func (s *Server) makeWorkflow(context.Context) error {
 		ChecksQuiet:       s.opts.Timing.ChecksQuiet,
 		StatusURL:         s.taskURL,
 		AllowUsers:        s.cfg.Trust.AllowUsers,
+		Assignee:          s.cfg.Trigger.Assignee,
 		AllowBots:         s.cfg.Trust.AllowBots,
 		Provenance:        s.statements(),
 		CapReached:        budget.Starter{Budget: s.budget, Models: s.gateway, Subscribed: s.cfg.Subscribed()}.MayStart,

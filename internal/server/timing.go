@@ -16,6 +16,9 @@ type Timing struct {
 	GatherTalk, GatherMax time.Duration
 	// Settle is how long a revision must have existed before an `approve` without its hash counts.
 	Settle time.Duration
+	// DraftWait is how long required checks may take to start on a draft. After that it is marked ready for review all the same, because
+	// many workflows do not run for drafts.
+	DraftWait time.Duration
 	// Backoff is the first wait of an interrupted task and of a model call that the provider refused; each further
 	// wait of a task is twice as long, up to BackoffMax.
 	Backoff, BackoffMax time.Duration
@@ -66,7 +69,7 @@ type Timing struct {
 func DefaultTiming() Timing {
 	p := machine.DefaultPolicy()
 	return Timing{
-		StatusGap: p.StatusGap, GatherTalk: p.GatherTalk, GatherMax: p.GatherMax, Settle: p.SettleFor,
+		StatusGap: p.StatusGap, GatherTalk: p.GatherTalk, GatherMax: p.GatherMax, Settle: p.SettleFor, DraftWait: p.DraftWait,
 		Backoff: p.Backoff, BackoffMax: p.BackoffMax, Recheck: p.Recheck,
 		MaxAttempts: p.MaxAttempts, SleepBefore: p.SleepBefore,
 		PollGap: 2 * time.Second, ChecksQuiet: 2 * time.Minute, GoneAfter: time.Hour, ReadWebhooks: 15 * time.Second, CatchUp: 10 * time.Minute,
@@ -81,7 +84,7 @@ func DefaultTiming() Timing {
 // policy returns the settings of the state machine: the operator's, with errand's own timing.
 func (s *Server) policy() machine.Policy {
 	p, t := s.cfg.Policy(), s.opts.Timing
-	p.StatusGap, p.SettleFor, p.Recheck = t.StatusGap, t.Settle, t.Recheck
+	p.StatusGap, p.SettleFor, p.Recheck, p.DraftWait = t.StatusGap, t.Settle, t.Recheck, t.DraftWait
 	p.Backoff, p.BackoffMax, p.MaxAttempts = t.Backoff, t.BackoffMax, t.MaxAttempts
 	p.SleepBefore, p.GatherTalk, p.GatherMax = t.SleepBefore, t.GatherTalk, t.GatherMax
 	return p

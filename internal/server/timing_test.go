@@ -24,10 +24,10 @@ func TestTimingReachesTheStateMachine(t *testing.T) {
 		t.Errorf("production (-want +got):\n%s", diff)
 	}
 	s.cfg.Timing.Gather, s.cfg.Timing.IdleVM, s.cfg.Keep.AfterEnd, s.cfg.Keep.Asleep = 1, 2, 3, 4
-	s.opts.Timing = &Timing{StatusGap: 5, GatherTalk: 12, GatherMax: 13, Settle: 6, Backoff: 7, BackoffMax: 8, Recheck: 9, MaxAttempts: 10, SleepBefore: 11}
+	s.opts.Timing = &Timing{StatusGap: 5, GatherTalk: 12, GatherMax: 13, Settle: 6, Backoff: 7, BackoffMax: 8, Recheck: 9, MaxAttempts: 10, SleepBefore: 11, DraftWait: 12}
 	p = s.policy()
 	p.Models = nil
-	want = machine.Policy{Gather: 1, IdleVM: 2, KeepAfterEnd: 3, KeepAsleep: 4, StatusGap: 5, GatherTalk: 12, GatherMax: 13, SettleFor: 6, Backoff: 7, BackoffMax: 8, Recheck: 9, MaxAttempts: 10, SleepBefore: 11, VMHours: want.VMHours}
+	want = machine.Policy{Gather: 1, IdleVM: 2, KeepAfterEnd: 3, KeepAsleep: 4, StatusGap: 5, GatherTalk: 12, GatherMax: 13, SettleFor: 6, Backoff: 7, BackoffMax: 8, Recheck: 9, MaxAttempts: 10, SleepBefore: 11, DraftWait: 12, VMHours: want.VMHours}
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("set (-want +got):\n%s", diff)
 	}

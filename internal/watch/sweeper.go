@@ -16,6 +16,7 @@ import (
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/machine"
 	"github.com/errand-bot/errand/state/store"
 )
 
@@ -272,6 +273,10 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 	}
 	if pull != nil && isBaseAhead(t, *pull) {
 		events = append(events, event.Event{Payload: event.BaseMoved{}})
+	}
+	if pull != nil && pull.Open && (pull.State().Draft != t.PR.Draft || machine.MayFinish(t, now)) { // the webhook may be lost
+		draft := pull.State().Draft
+		events = append(events, event.Event{Payload: event.PRChanged{Draft: &draft}})
 	}
 	reopened, err := s.reopenedPRs(ctx, t)
 	if err != nil {

@@ -167,6 +167,8 @@ func Step(k state.JobKind) string {
 		return "closing a replaced pull request"
 	case state.JobAnswer:
 		return "replying to the review threads"
+	case state.JobFinish:
+		return "finding out whether the pull request is ready"
 	case state.JobUpdate:
 		return "comparing the branch with its base"
 	case state.JobGather:

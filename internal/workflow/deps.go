@@ -7,6 +7,7 @@ import (
 	"github.com/errand-bot/errand/internal/archive"
 	"github.com/errand-bot/errand/internal/runner/pack"
 	"github.com/errand-bot/errand/internal/workflow/approval"
+	"github.com/errand-bot/errand/internal/workflow/finish"
 	"github.com/errand-bot/errand/internal/workflow/intake"
 	"github.com/errand-bot/errand/internal/workflow/launch"
 	"github.com/errand-bot/errand/internal/workflow/publish"
@@ -26,6 +27,7 @@ type Store interface {
 // GitHub has the calls of GitHub's API that all steps together need; *forge.Forge is one.
 type GitHub interface {
 	approval.GitHub
+	finish.GitHub
 	intake.GitHub
 	launch.GitHub
 	publish.GitHub

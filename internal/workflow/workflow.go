@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,6 +23,7 @@ import (
 	"github.com/errand-bot/errand/internal/secretscan"
 	"github.com/errand-bot/errand/internal/trust"
 	"github.com/errand-bot/errand/internal/workflow/approval"
+	"github.com/errand-bot/errand/internal/workflow/finish"
 	"github.com/errand-bot/errand/internal/workflow/intake"
 	"github.com/errand-bot/errand/internal/workflow/launch"
 	"github.com/errand-bot/errand/internal/workflow/publish"
@@ -100,6 +102,8 @@ type Config struct {
 	Provenance talk.Provenance
 	// AllowUsers and AllowBots are logins whose text the agent may see in addition to writers'.
 	AllowUsers, AllowBots []string
+	// Assignee is the login of the account to which people assign issues for errand, empty if there is none.
+	Assignee string
 }
 
 // Steps executes jobs. It is stateless and may be used by many workers.
@@ -110,6 +114,7 @@ type Steps struct {
 	publish    *publish.Steps
 	workspaces *workspace.Opener
 	launch     *launch.Steps
+	finish     *finish.Steps
 	table      map[state.JobKind]do
 }
 
@@ -136,6 +141,10 @@ func New(cfg Config) *Steps {
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals,
 		Settings: repoSettings, View: view, Redact: cfg.Redact, Scanner: cfg.Scanner, Gate: cfg.Gate,
 	}
+	s.finish = &finish.Steps{
+		GitHub: cfg.GitHub, Now: cfg.Now, ChecksQuiet: cfg.ChecksQuiet, Operators: cfg.Defaults.Merge, Paused: cfg.Paused,
+		IsMachine: func(p state.Person) bool { return cfg.Assignee != "" && strings.EqualFold(p.Login, cfg.Assignee) },
+	}
 	s.launch = &launch.Steps{
 		GitHub: cfg.GitHub, Runner: cfg.Runner, Files: cfg.Files, Workspaces: s.workspaces, Approvals: approvals, Redact: cfg.Redact,
 		Attachments: cfg.Attachments, Agents: cfg.Agents, Agent: cfg.Agent, Providers: cfg.Providers, Subscribed: cfg.Subscribed,
@@ -159,6 +168,7 @@ func New(cfg Config) *Steps {
 		state.JobCommit:  s.publish.Commit,
 		state.JobMove:    s.publish.Move,
 		state.JobUpdate:  s.publish.Update,
+		state.JobFinish:  s.finish.Finish,
 		state.JobOpenPR:  s.publish.OpenPR,
 		state.JobReopen:  s.publish.Reopen,
 		state.JobClosePR: s.publish.ClosePR,

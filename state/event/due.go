@@ -34,7 +34,7 @@ func NewDue(what state.DueKind, key string) Due {
 		d.Run = key
 	case state.DueIdle, state.DueSpan:
 		d.VM = key
-	case state.DueChecks:
+	case state.DueChecks, state.DueDraft:
 		d.Head = key
 	case state.DueForget:
 		mode, ref, _ := strings.Cut(key, ":")

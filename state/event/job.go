@@ -81,6 +81,12 @@ type (
 	// BranchMoved says that the branch is at the head of the task's work.
 	BranchMoved struct{}
 
+	// MergePending says that GitHub may merge the pull request by itself, as soon as the branch has commits that nobody has reviewed.
+	MergePending struct {
+		AutoMerge string `json:"auto_merge,omitempty"` // the login of the person who enabled it; empty if nobody has
+		Queued    bool   `json:"queued,omitempty"`     // it is in the merge queue
+	}
+
 	// BranchAhead says that the branch has commits that somebody else has pushed meanwhile.
 	BranchAhead struct {
 		Head string `json:"head,omitempty"` // the commit at the head of the branch
@@ -198,6 +204,20 @@ type (
 		Reads   int                 `json:"reads,omitempty"` // how often the result was BaseUnknown before
 	}
 
+	// PRFinished says what was done, or is missing, to have the pull request reviewed or merged.
+	PRFinished struct {
+		Head   string       `json:"head"`  // the commit that was read
+		Draft  bool         `json:"draft"` // whether it is a draft now
+		Result FinishResult `json:"result"`
+		Late   bool         `json:"late,omitempty"` // it was marked ready although no required check has started
+		// Waits is why it is not merged yet, a clause for people, and Refusal GitHub's reason, a sentence.
+		Waits    string       `json:"waits,omitempty"`
+		Refusal  string       `json:"refusal,omitempty"`
+		By       state.Person `json:"approved_by,omitzero"` // who approved the head, if it was found out
+		Dequeued bool         `json:"dequeued,omitempty"`   // errand removed it from the merge queue
+		Reads    int          `json:"reads,omitempty"`      // how often the result was FinishUnknown before
+	}
+
 	// Released says that a VM is gone.
 	Released struct {
 		VM     string            `json:"vm,omitempty"` // its name; empty for the task's present one
@@ -252,6 +272,19 @@ const (
 	BaseRefused  BaseResult = "refused"  // GitHub does not add them
 	BaseLimit    BaseResult = "limit"    // they are missing, but errand added some too often
 	BaseUnknown  BaseResult = "unknown"  // GitHub does not know it yet, or is about to update the branch
+)
+
+// FinishResult is what became of a pull request that is to be marked ready for review or merged.
+type FinishResult string
+
+// The results.
+const (
+	FinishReady   FinishResult = "ready"   // it was marked ready for review
+	FinishMerged  FinishResult = "merged"  // GitHub merged it
+	FinishQueued  FinishResult = "queued"  // it is in the merge queue
+	FinishWaits   FinishResult = "waits"   // something is missing
+	FinishRefused FinishResult = "refused" // GitHub refuses to merge it
+	FinishUnknown FinishResult = "unknown" // GitHub does not know yet whether it can be merged
 )
 
 // Start is what the job start has read.

@@ -22,6 +22,7 @@ const (
 	KindPRReopened       Kind = "pr_reopened"
 	KindPushed           Kind = "pushed"
 	KindBaseMoved        Kind = "base_moved"
+	KindPRChanged        Kind = "pr_changed"
 	KindChecksChanged    Kind = "checks_changed"
 	KindConditionChanged Kind = "poked"
 	KindAccessLost       Kind = "gone"
@@ -50,6 +51,7 @@ const (
 	KindDiffReady        Kind = "shown"
 	KindCommitted        Kind = "committed"
 	KindBranchMoved      Kind = "moved"
+	KindMergePending     Kind = "merge_pending"
 	KindBranchAhead      Kind = "overtaken"
 	KindConflict         Kind = "conflict"
 	KindPROpened         Kind = "pr_opened"
@@ -63,6 +65,7 @@ const (
 	KindChecksRead       Kind = "checks_read"
 	KindChecksExamined   Kind = "checks_examined"
 	KindBaseRead         Kind = "base_read"
+	KindPRFinished       Kind = "pr_finished"
 	KindReleased         Kind = "released"
 	KindSuspended        Kind = "slept"
 	KindRestored         Kind = "woken"
@@ -88,6 +91,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindPRReopened:       decode[PRReopened],
 	KindPushed:           decode[Pushed],
 	KindBaseMoved:        decode[BaseMoved],
+	KindPRChanged:        decode[PRChanged],
 	KindChecksChanged:    decode[ChecksChanged],
 	KindConditionChanged: decode[ConditionChanged],
 	KindAccessLost:       decode[AccessLost],
@@ -114,6 +118,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindDiffReady:        decode[DiffReady],
 	KindCommitted:        decode[Committed],
 	KindBranchMoved:      decode[BranchMoved],
+	KindMergePending:     decode[MergePending],
 	KindBranchAhead:      decode[BranchAhead],
 	KindConflict:         decode[Conflict],
 	KindPROpened:         decode[PROpened],
@@ -127,6 +132,7 @@ var decoders = map[Kind]func([]byte) (Payload, error){
 	KindChecksRead:       decode[ChecksRead],
 	KindChecksExamined:   decode[ChecksExamined],
 	KindBaseRead:         decode[BaseRead],
+	KindPRFinished:       decode[PRFinished],
 	KindReleased:         decode[Released],
 	KindSuspended:        decode[Suspended],
 	KindRestored:         decode[Restored],
@@ -177,6 +183,9 @@ func (Pushed) Kind() Kind { return KindPushed }
 
 // Kind returns [KindBaseMoved].
 func (BaseMoved) Kind() Kind { return KindBaseMoved }
+
+// Kind returns [KindPRChanged].
+func (PRChanged) Kind() Kind { return KindPRChanged }
 
 // Kind returns [KindChecksChanged].
 func (ChecksChanged) Kind() Kind { return KindChecksChanged }
@@ -256,6 +265,9 @@ func (Committed) Kind() Kind { return KindCommitted }
 // Kind returns [KindBranchMoved].
 func (BranchMoved) Kind() Kind { return KindBranchMoved }
 
+// Kind returns [KindMergePending].
+func (MergePending) Kind() Kind { return KindMergePending }
+
 // Kind returns [KindBranchAhead].
 func (BranchAhead) Kind() Kind { return KindBranchAhead }
 
@@ -294,6 +306,9 @@ func (ChecksExamined) Kind() Kind { return KindChecksExamined }
 
 // Kind returns [KindBaseRead].
 func (BaseRead) Kind() Kind { return KindBaseRead }
+
+// Kind returns [KindPRFinished].
+func (PRFinished) Kind() Kind { return KindPRFinished }
 
 // Kind returns [KindReleased].
 func (Released) Kind() Kind { return KindReleased }

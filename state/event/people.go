@@ -79,6 +79,12 @@ type (
 	// BaseMoved is a hint that the task's branch may lack commits of its base, or conflict with them.
 	BaseMoved struct{}
 
+	// PRChanged is a hint that it may have changed whether the pull request can be merged: it is a draft or not any more, an approval was
+	// dismissed, a thread was resolved, or a merge queue dropped it.
+	PRChanged struct {
+		Draft *bool `json:"draft,omitempty"` // whether it is a draft, nil if the event does not say
+	}
+
 	// ChecksChanged is a change of the checks of the pull request's head: a hint to read them.
 	ChecksChanged struct{}
 

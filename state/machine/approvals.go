@@ -335,7 +335,7 @@ func revokeApproval(c *change) {
 	reprocessThumbs(c)
 	c.enterPhase(phase, "the approval of @"+a.By.Login+" is no longer valid")
 	clearBox(c, p, a)
-	if len(c.pendingFeedback()) > 0 {
+	if len(c.t.PendingFeedback()) > 0 {
 		startGathering(c)
 	}
 	key := fmt.Sprintf("no-%s-%s-%d", p.Short(), of[event.ApprovalRejected](c).Rejection, a.By.ID)

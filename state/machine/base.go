@@ -205,8 +205,8 @@ func nextRound(c *change) int {
 // startRound begins a round. The reason is for the history.
 func startRound(c *change, reason string) {
 	c.t.Round = nextRound(c)
-	c.t.PR.InRound = false
-	if slices.ContainsFunc(c.pendingFeedback(), isRequest) { // after any other round the approval stands
+	c.t.PR.InRound, c.t.PR.PreventMerge = false, false
+	if slices.ContainsFunc(c.t.PendingFeedback(), isRequest) { // after any other round the approval stands
 		c.t.PR.Ready, c.t.PR.ReadyBy = false, ""
 	}
 	c.enterPhase(state.PhaseAddressingReview, reason)
@@ -256,6 +256,7 @@ func storeBaseRead(c *change) {
 			reason = state.BaseRebased
 		}
 		answerUpdate(c, reason, read.Head)
+		askForApprovalAgain(c)
 	case event.BaseCurrent:
 		answerUpdate(c, state.BaseCurrent, read.Head)
 	case event.BaseUnknown:

@@ -46,6 +46,7 @@ type Policy struct {
 	VMHours      time.Duration // paid VM time of a task (0: no limit)
 	UsedRuns     int           // runs up to this number may exist that the store does not know, because it was restored from a backup
 	Restored     time.Time     // when the store was restored from a backup; zero if it was not
+	DraftWait    time.Duration // how long required checks may take to start on a draft (10 min)
 	Models       *Models       // the models that people may choose (nil: any)
 }
 
@@ -62,7 +63,7 @@ func DefaultPolicy() Policy {
 	return Policy{
 		Gather: 45 * time.Second, GatherTalk: time.Minute, GatherMax: 5 * time.Minute, StatusGap: 10 * time.Second, SettleFor: 30 * time.Second,
 		Backoff: time.Minute, BackoffMax: time.Hour, Recheck: time.Minute, MaxAttempts: 5,
-		KeepAfterEnd: 24 * time.Hour, IdleVM: 55 * time.Minute, SleepBefore: 5 * time.Minute, KeepAsleep: 14 * 24 * time.Hour,
+		KeepAfterEnd: 24 * time.Hour, IdleVM: 55 * time.Minute, SleepBefore: 5 * time.Minute, KeepAsleep: 14 * 24 * time.Hour, DraftWait: 10 * time.Minute,
 	}
 }
 

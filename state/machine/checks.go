@@ -326,7 +326,7 @@ func isAct(c *change) bool {
 
 // hasPersonsFeedback reports whether people have asked for something that no run has received yet.
 func hasPersonsFeedback(c *change) bool {
-	return slices.ContainsFunc(c.pendingFeedback(), func(f state.Feedback) bool { return f.By.ID != 0 && !f.By.Bot })
+	return slices.ContainsFunc(c.t.PendingFeedback(), func(f state.Feedback) bool { return f.By.ID != 0 && !f.By.Bot })
 }
 
 // storeFlaky stores that checks succeeded when they were run again.

@@ -351,7 +351,7 @@ func awaitAgain(c *change, phase state.Phase, reason string) {
 	case !p.Posted():
 		c.postPlan()
 		return
-	case len(c.pendingFeedback()) > 0:
+	case len(c.t.PendingFeedback()) > 0:
 		extendGathering(c)
 	default:
 		releaseHeld(c)

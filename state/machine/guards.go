@@ -91,7 +91,7 @@ func isReport(c *change) bool {
 // isPlanOutdated reports whether a plan would be outdated as soon as it is posted. After three rounds it is posted all the
 // same, so that people who keep commenting see something.
 func isPlanOutdated(c *change) bool {
-	return len(c.pendingFeedback()) > 0 && c.t.Run.Attempt < 3 && !reachedRunLimit(c)
+	return len(c.t.PendingFeedback()) > 0 && c.t.Run.Attempt < 3 && !reachedRunLimit(c)
 }
 
 // isCurrentWork reports whether the event is about the changeset that is being published.
@@ -126,7 +126,7 @@ func hasNewFeedback(c *change) bool {
 			return true
 		}
 	}
-	return len(c.pendingFeedback()) > 0
+	return len(c.t.PendingFeedback()) > 0
 }
 
 // isNewestPlan reports whether the reminder is about the newest revision.
@@ -165,7 +165,7 @@ func rejectionReason(c *change) string {
 		return state.RejectedSuperseded
 	case p.Kind != state.PlanPublish && (c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit || p.IssueHash != c.t.Frozen.Hash):
 		return state.RejectedIssueChanged
-	case len(c.pendingFeedback()) > 0:
+	case len(c.t.PendingFeedback()) > 0:
 		return state.RejectedChangeRequested
 	case k.Choice > len(p.Approaches):
 		return state.RejectedUnknownChoice

@@ -143,6 +143,7 @@ func finishChange(c *change) Change {
 	keepPausedSince(c)
 	followHead(c)
 	followBase(c)
+	followFinish(c)
 	if !needsNoUpdate(c) && !c.isStatusFailure() {
 		c.t.Visible++
 	}
@@ -191,12 +192,12 @@ func needsNoUpdate(c *change) bool {
 		return true
 	case event.KindChecksChanged, event.KindBaseMoved: // the read shows what changed
 		return true
-	case event.KindChecksRead: // read again without a change
+	case event.KindChecksRead, event.KindPRChanged, event.KindPRFinished: // read again without a change
 		return c.before.PR != nil && reflect.DeepEqual(c.before.PR, c.t.PR)
 	case event.KindBaseRead:
 		return c.before.Branch.Head == c.t.Branch.Head && c.before.Phase == c.t.Phase && c.before.PR.Conflict == c.t.PR.Conflict
 	case event.KindDue:
-		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueChecks)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
+		return isDue(state.DueIdle)(c) || isDue(state.DueForget)(c) || isDue(state.DueChecks)(c) || isDue(state.DueDraft)(c) || isDue(state.DueSpan)(c) && c.t.Run != nil
 	case event.KindProgress, event.KindToolCalled:
 		return c.e.Now.Before(c.t.Status.At.Add(progressGaps * c.p.StatusGap))
 	case event.KindThumb: // the check of the approval shows whether it counts

@@ -305,7 +305,7 @@ func vouch(c *change) {
 
 // newlyVouched returns the ID of the first feedback about a comment that became visible, if no run has seen it yet.
 func newlyVouched(c *change) (id string, found bool) {
-	for _, f := range c.pendingFeedback() {
+	for _, f := range c.t.PendingFeedback() {
 		if strings.HasPrefix(f.ID, vouchedPrefix) {
 			return f.ID, true
 		}
@@ -362,18 +362,6 @@ func (c *change) feedback(f state.Feedback) {
 		}
 	}
 	c.t.Feedback = append(c.t.Feedback, f)
-}
-
-// pendingFeedback returns the feedback that no run has received yet, except conditions of an approval, which are in every
-// prompt with the plan.
-func (c *change) pendingFeedback() []state.Feedback {
-	var list []state.Feedback
-	for _, f := range c.t.Feedback {
-		if f.TakenBy == "" && f.Kind != state.FeedbackCondition {
-			list = append(list, f)
-		}
-	}
-	return list
 }
 
 // triggerNoun returns the noun for a withdrawn trigger.

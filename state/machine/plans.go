@@ -144,7 +144,7 @@ func createPlan(c *change) {
 	}
 	c.postPlan()
 	rejectHeld(c)
-	if len(c.pendingFeedback()) > 0 {
+	if len(c.t.PendingFeedback()) > 0 {
 		extendGathering(c)
 	}
 }
@@ -329,7 +329,7 @@ func isReadByAgent(q *state.Question) bool {
 func considerAnswers(c *change) {
 	applyReread(c)
 	by := ""
-	for _, f := range c.pendingFeedback() {
+	for _, f := range c.t.PendingFeedback() {
 		if f.Kind == state.FeedbackAnswer {
 			by = f.By.Login
 		}

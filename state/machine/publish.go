@@ -129,6 +129,9 @@ func enqueueMove(c *change) {
 func storeHead(c *change) {
 	w := c.t.Work
 	c.t.Branch.Head, c.t.Branch.Tree, c.t.Branch.VMHead, c.t.Branch.Root = w.Head, w.Tree, w.Head, w.Head
+	if c.t.PR != nil {
+		c.t.PR.PreventMerge = false
+	}
 	c.t.AddPublication(c.e.Now, c.p.Restored)
 	c.postProvenance()
 }
@@ -192,7 +195,7 @@ func waitForReview(c *change) {
 
 // gatherMissed gathers the next round if feedback arrived meanwhile, or may have.
 func (c *change) gatherMissed(reviewed bool) {
-	if len(c.pendingFeedback()) > 0 || c.t.PR.Unread || reviewed {
+	if len(c.t.PendingFeedback()) > 0 || c.t.PR.Unread || reviewed {
 		c.t.PR.Unread = false
 		c.enqueueGather(c.e.Now.Add(c.p.Gather))
 	}
@@ -210,6 +213,7 @@ func (c *change) enqueueGather(at time.Time) {
 func gatherReview(c *change) {
 	v := of[event.Reviewed](c).Review
 	if v.State == state.ReviewApproved && !v.Machine {
+		c.t.PR.MergeTried = ""
 		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login
 	}
 	if v.State == state.ReviewChangesRequested {

@@ -218,6 +218,10 @@ func noteFailure(c *change) {
 		}
 	case state.JobChecks:
 		distrustChecks(c)
+	case state.JobFinish:
+		if hasPR(c) && MayFinish(c.t, c.e.Now) {
+			c.t.PR.MergeWaits = "errand could not find out on GitHub whether it can be merged, or GitHub did not answer"
+		}
 	case state.JobExamine:
 		if c.t.Settings.Limits.Checks > 0 {
 			handOver(c, nil, c.note)

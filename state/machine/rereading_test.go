@@ -100,4 +100,4 @@ func TestReplanReasonReachesAgentOnce(t *testing.T) {
 	}
 }
 
-func pendingFeedback(t *state.Task) []state.Feedback { return (&change{t: t}).pendingFeedback() }
+func pendingFeedback(t *state.Task) []state.Feedback { return t.PendingFeedback() }

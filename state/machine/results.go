@@ -154,7 +154,7 @@ func keepPlan(c *change) {
 		c.scheduleDue(state.DueRemind, p.Hash, c.e.Now.Add(c.t.Settings.Limits.Remind))
 		c.scheduleDue(state.DueExpire, p.Hash, c.e.Now.Add(c.t.Settings.Limits.Expire))
 	}
-	if len(c.pendingFeedback()) > 0 {
+	if len(c.t.PendingFeedback()) > 0 {
 		extendGathering(c)
 		return
 	}

@@ -213,7 +213,7 @@ var publishRows = []Row{
 	{
 		From: building, On: event.KindDiffReady,
 		If:   "something trusted was said meanwhile",
-		when: all(isCurrentDiff, func(c *change) bool { return len(c.pendingFeedback()) > 0 }, not(reachedRunLimit)),
+		when: all(isCurrentDiff, func(c *change) bool { return len(c.t.PendingFeedback()) > 0 }, not(reachedRunLimit)),
 		To:   same, do: func(c *change) { c.launchRun(runOfPhase(c.t.Phase)) },
 		Doc: "the agent considers it before the changes are shown",
 	},
@@ -317,6 +317,30 @@ var publishRows = []Row{
 		If: "no webhook has reported a check of the head", when: areChecksUnread,
 		To: same, do: readChecks,
 		Doc: "its checks are read: some may have been reported before the head was known, and a required one may never be",
+	},
+	{
+		From: open, On: event.KindDue,
+		If: "no check of the draft may have started for a while", when: isDraftLate,
+		To: same, do: func(*change) {},
+		Doc: "it is marked ready for review, at once or after the present work, if no check has started",
+	},
+	{
+		From: building, On: event.KindMergePending,
+		when: all(hasPR, isCurrentWork),
+		To:   same, do: preventMerge,
+		Doc: "people are told, and errand prevents the merge before it pushes commits that nobody has reviewed",
+	},
+	{
+		From: open, On: event.KindPRChanged,
+		when: hasPR,
+		To:   same, do: storePRChange,
+		Doc: "what it says is stored; if nothing else is missing, the pull request is marked ready or merged",
+	},
+	{
+		From: open, On: event.KindPRFinished,
+		when: hasPR,
+		To:   same, do: storeFinish,
+		Doc: "the result is stored; a refusal is reported once",
 	},
 	{
 		From: []state.Phase{state.PhasePROpen}, On: event.KindChecksExamined,

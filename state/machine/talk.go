@@ -100,7 +100,7 @@ func planPosted(c *change, hash string) {
 		enqueueMinimize(c, p)
 		return
 	}
-	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.pendingFeedback()) > 0 {
+	if c.t.Phase.AwaitsApproval() && hash == c.newestHash() && len(c.t.PendingFeedback()) > 0 {
 		startGathering(c)
 	}
 	if of[event.Posted](c).Ticked {
@@ -280,7 +280,7 @@ func stillGathers(c *change) bool { return c.t.Gathering != nil && c.e.Now.Befor
 // other changes.
 func considerComments(c *change) {
 	applyReread(c)
-	if len(c.pendingFeedback()) == 0 {
+	if len(c.t.PendingFeedback()) == 0 {
 		c.t.Gathering = nil
 		releaseHeld(c)
 		return

@@ -17,7 +17,9 @@ type Settings struct {
 	Commit string  `json:"commit" yaml:"commit"`
 	Title  string  `json:"title" yaml:"title"`
 	Key    KeyRule `json:"key,omitzero" yaml:"key"`
-	Draft  bool    `json:"draft,omitempty" yaml:"draft"`
+	// Draft and Merge decide what errand does to get a pull request merged.
+	Draft DraftMode `json:"draft,omitzero" yaml:"draft"`
+	Merge MergeMode `json:"merge,omitempty" yaml:"merge"`
 	// Resolve resolves the review threads that a round has addressed.
 	Resolve bool `json:"resolve,omitempty" yaml:"resolve"`
 	// MergeCommits allows merges of the base branch in the agent's commits.
@@ -187,6 +189,8 @@ func Default() Settings {
 		Commit:   "{task}",
 		Title:    "{task}",
 		Publish:  PublishAtOnce,
+		Draft:    DraftNever,
+		Merge:    MergeNever,
 		Limits: Limits{
 			Duration: 2 * time.Hour, PlanDuration: 30 * time.Minute, Stall: 10 * time.Minute,
 			MicroUSD: 10_000_000, Remind: 3 * 24 * time.Hour, Expire: 14 * 24 * time.Hour, Checks: 3,

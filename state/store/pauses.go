@@ -187,7 +187,7 @@ func hasEffect(k state.JobKind) bool {
 	switch k {
 	case state.JobLaunch, state.JobStop, state.JobSuspend, state.JobRelease,
 		state.JobCollect, state.JobRebase, state.JobShow, state.JobCommit, state.JobMove, state.JobOpenPR, state.JobReopen, state.JobClosePR, state.JobAnswer, state.JobUpdate,
-		state.JobPost, state.JobIssue:
+		state.JobFinish, state.JobPost, state.JobIssue:
 		return true
 	}
 	return false

@@ -17,7 +17,14 @@ func (s *Steps) Move(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	if _, err := w.MarkAttempted(ctx); err != nil {
 		return event.Event{}, err
 	}
-	err := s.GitHub.MoveBranch(ctx, w.Repo, t.Branch.Name, t.Branch.Head, t.Work.Head)
+	pending, err := s.preventMerge(ctx, w)
+	if err != nil {
+		return event.Event{}, err
+	}
+	if pending != nil {
+		return event.Event{Run: t.Work.Run, Payload: *pending}, nil
+	}
+	err = s.GitHub.MoveBranch(ctx, w.Repo, t.Branch.Name, t.Branch.Head, t.Work.Head)
 	var moved *forge.MovedError
 	switch {
 	case errors.As(err, &moved) && moved.Head == t.Work.Head: // an earlier attempt did it
@@ -32,6 +39,58 @@ func (s *Steps) Move(ctx context.Context, w *step.Attempt) (event.Event, error) 
 	}
 	s.resetVM(ctx, w)
 	return event.Event{Run: t.Work.Run, Payload: event.BranchMoved{}}, nil
+}
+
+// preventMerge keeps GitHub from merging, by itself, commits that nobody has reviewed: it disables auto-merge, and removes the pull request from
+// the merge queue. Before that it returns an event, so that people learn of it whatever happens then; nil says that nothing is in the way of the push.
+func (s *Steps) preventMerge(ctx context.Context, w *step.Attempt) (*event.MergePending, error) {
+	t := w.Task
+	if t.PR == nil || t.PR.State != state.PROpen {
+		return nil, nil
+	}
+	m, pending, err := s.mergePending(ctx, w)
+	if err != nil || pending == nil || !t.PR.PreventMerge {
+		return pending, err
+	}
+	if pending.AutoMerge != "" { // first, because it might add the pull request to the queue again
+		err = s.GitHub.DisableAutoMerge(ctx, w.Repo, m.Node)
+	}
+	if (err == nil || isRefusal(err)) && pending.Queued {
+		err = errors.Join(err, s.GitHub.DequeuePR(ctx, w.Repo, m.Node))
+	}
+	if err != nil && !forge.IsPermanent(err) {
+		return nil, fmt.Errorf("keep GitHub from merging the pull request by itself: %w", err)
+	}
+	if err == nil {
+		return nil, nil
+	}
+	if _, again, readErr := s.mergePending(ctx, w); readErr != nil || again == nil { // somebody did it meanwhile
+		return nil, readErr
+	}
+	return nil, &step.Problem{
+		Reason: "GitHub would merge the pull request by itself, with commits that nobody has reviewed, and does not let errand prevent that.",
+		Hint:   "Disable auto-merge on the page of the pull request, and remove it from the merge queue. Then comment `retry`.",
+		Class:  state.ClassGitHub, Permanent: true, Err: err,
+	}
+}
+
+// mergePending returns how GitHub may merge the open pull request by itself, nil if it does not. After the push that does not matter any more.
+func (s *Steps) mergePending(ctx context.Context, w *step.Attempt) (forge.Merging, *event.MergePending, error) {
+	m, err := s.GitHub.Merging(ctx, w.Repo, w.Task.PR.Number)
+	if err != nil {
+		return m, nil, fmt.Errorf("read whether auto-merge is enabled: %w", err)
+	}
+	if !m.Open || m.Head == w.Task.Work.Head {
+		return m, nil, nil
+	}
+	queue, err := s.GitHub.MergeQueue(ctx, w.Repo, w.Task.PR.Number)
+	if err != nil {
+		return m, nil, fmt.Errorf("read the merge queue: %w", err)
+	}
+	if m.AutoMerge == "" && !queue.Queued {
+		return m, nil, nil
+	}
+	return m, &event.MergePending{AutoMerge: m.AutoMerge, Queued: queue.Queued}, nil
 }
 
 // branchExists returns the event of a branch that exists before errand, as far as the store knows, has published anything.

@@ -211,6 +211,68 @@ func TestMoveAfterALostAnswer(t *testing.T) {
 	}
 }
 
+// TestNothingUnreviewedIsMergedByItself: before a push to an open pull request errand disables auto-merge, and removes the pull request from the merge
+// queue. If GitHub refuses that, nothing is pushed.
+func TestNothingUnreviewedIsMergedByItself(t *testing.T) {
+	t.Parallel()
+	const repo, autoMerge, queued = workflowtest.RepoName, "auto-merge", "queue"
+	for name, c := range map[string]struct {
+		how    string
+		refuse bool
+		want   event.MergePending
+	}{
+		"neither":                {},
+		"auto-merge":             {how: autoMerge, want: event.MergePending{AutoMerge: "ada"}},
+		"auto-merge, refused":    {how: autoMerge, refuse: true},
+		"the queue":              {how: queued, want: event.MergePending{Queued: true}},
+		"the queue, refused":     {how: queued, refuse: true},
+		"neither, and no rights": {refuse: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := workflowtest.New(t)
+			pull := w.OpenPull().Number
+			before := w.Head(w.Task.Branch.Name)
+			next, err := w.Ada.PushCommit(repo, simgithub.Commit{Branch: "next", From: w.Task.Branch.Name, Message: "Next", Files: map[string]string{"b.txt": "b\n"}})
+			workflowtest.Check(t, err)
+			w.Task.Phase, w.Task.Work = state.PhaseAddressingReview, &state.Work{Run: "r-2", Head: next}
+			switch c.how {
+			case autoMerge:
+				workflowtest.Check(t, w.AllowAutoMerge(repo, true))
+				workflowtest.Check(t, w.RequireChecks(repo, "main", simgithub.RequiredCheck{Context: "unit"}))
+				workflowtest.Check(t, w.Ada.EnableAutoMerge(repo, pull, "squash"))
+			case queued:
+				workflowtest.Check(t, w.RequireMergeQueue(repo, "main", true))
+				workflowtest.Check(t, w.Ada.Enqueue(repo, pull, false))
+			}
+			if c.refuse {
+				w.MustFault(simgithub.Fault{Method: "POST", Path: "/graphql (disablePullRequestAutoMerge|dequeuePullRequest)", Actor: "app", Status: 403, Body: `{"message":"Must have admin rights"}`})
+			}
+			if c.how != "" { // people are told first
+				e := w.Do(state.JobMove)
+				if got := event.Of[event.MergePending](e); c.want != (event.MergePending{}) && got != c.want || e.Kind() != event.KindMergePending || w.Head(w.Task.Branch.Name) != before {
+					t.Fatalf("got %+v, branch at %s", e, w.Head(w.Task.Branch.Name))
+				}
+				w.Task.PR.PreventMerge = true
+			}
+			e, err := w.Try(state.JobMove)
+			if c.refuse && c.how != "" {
+				workflowtest.WantProblem(t, err, "github", true)
+				if w.Head(w.Task.Branch.Name) != before {
+					t.Errorf("the branch is at %s", w.Head(w.Task.Branch.Name))
+				}
+				return
+			}
+			if err != nil || e.Kind() != event.KindBranchMoved || w.Head(w.Task.Branch.Name) != next {
+				t.Errorf("got %+v, %v", e, err)
+			}
+			if c.how != "" && w.IssueAt(pull).Pull.AutoMerge != nil || w.IssueAt(pull).Pull.Queued != nil {
+				t.Errorf("got %+v", w.IssueAt(pull).Pull)
+			}
+		})
+	}
+}
+
 func TestRebaseOntoPushedCommits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

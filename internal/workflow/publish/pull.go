@@ -13,6 +13,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 // OpenPR opens the task's pull request, once, and asks for a review.
@@ -36,8 +37,8 @@ func (s *Steps) OpenPR(ctx context.Context, w *step.Attempt) (event.Event, error
 	if err != nil {
 		return event.Event{}, step.BranchGone(ctx, s.GitHub, w, fmt.Errorf("open the pull request: %w", err))
 	}
-	if note := s.askForReview(ctx, w, pr.Number); note != "" {
-		w.Log.Info().Str("note", note).Msg("failed to request a review")
+	if w.Task.Settings.Draft != settings.DraftUntilGreen { // otherwise the review is requested when it is marked ready
+		step.RequestReview(ctx, s.GitHub, w, pr.Number)
 	}
 	// If it was opened before, people may have said something there before the store knew of it.
 	return event.Event{Payload: event.PROpened{PR: pr.State(), Searched: before, Head: pr.Head}}, nil
@@ -63,7 +64,7 @@ func (s *Steps) newPR(ctx context.Context, w *step.Attempt) (forge.NewPR, error)
 	body, _ := s.Redact.Redact(comment.PRBody(t, comment.PRInput{Template: template, Summary: summary, Checks: t.Work.Checks,
 		Notes: t.Work.Notes}, v))
 	title, _ = s.Redact.Redact(pushgate.SafeMessage(title, homeOf(t)))
-	return forge.NewPR{Head: t.Branch.Name, Base: t.Branch.Base, Title: title, Body: body, Draft: t.Settings.Draft}, nil
+	return forge.NewPR{Head: t.Branch.Name, Base: t.Branch.Base, Title: title, Body: body, Draft: t.Settings.Draft.OpensDraft()}, nil
 }
 
 // summaryOf returns the agent's description of its work.
@@ -72,29 +73,6 @@ func summaryOf(w *state.Work) string {
 		return mapIDs(w.Text, w.IDs)
 	}
 	return mapIDs(w.Summary, w.IDs)
-}
-
-// askForReview asks the author if that person may write, else who approved. It never fails
-// the step: a pull request without a reviewer is open all the same.
-func (s *Steps) askForReview(ctx context.Context, w *step.Attempt, number int) string {
-	t := w.Task
-	who := t.Trigger.By
-	if t.Approval != nil {
-		who = t.Approval.By
-	}
-	if t.Author.ID != who.ID && !t.Author.Bot {
-		if p, err := s.GitHub.Permission(ctx, w.Repo, t.Author.Login, t.Author.ID); err == nil && p.CanWrite() {
-			who = t.Author
-		}
-	}
-	if who.ID == 0 { // the operator, who has no account
-		return ""
-	}
-	note, err := s.GitHub.RequestReview(ctx, w.Repo, number, who.Login)
-	if err != nil {
-		return err.Error()
-	}
-	return note
 }
 
 // commitID matches text that looks like a commit id.

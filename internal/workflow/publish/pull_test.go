@@ -11,6 +11,7 @@ import (
 	"github.com/errand-bot/errand/internal/workflow/workflowtest"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
+	"github.com/errand-bot/errand/state/settings"
 )
 
 func TestOpenPR(t *testing.T) {
@@ -58,7 +59,7 @@ func TestOpenPRAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	w := workflowtest.New(t)
 	w.Published()
-	w.Task.Settings.Draft = true
+	w.Task.Settings.Draft = settings.DraftAlways
 	w.MustFault(simgithub.Fault{Method: "POST", Path: "/pulls$", Count: 1, After: true, Cut: true})
 	if e, err := w.Try(state.JobOpenPR); err == nil && e.Kind() != event.KindPROpened {
 		t.Fatalf("got event %+v", e)

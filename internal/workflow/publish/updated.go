@@ -10,7 +10,7 @@ import (
 
 // method returns how the branch is updated: by a rebase if somebody asked for one, or if the repository merges in no other way.
 func (u *update) method() state.UpdateMethod {
-	if u.read.Request.Rebase || u.m.OnlyRebases {
+	if u.read.Request.Rebase || u.m.OnlyRebases() {
 		return state.UpdateRebase
 	}
 	return state.UpdateMerge
