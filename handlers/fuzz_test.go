@@ -17,6 +17,7 @@ import (
 
 // incompletePayloads has payloads of the right form that lack parts which a decoder may read.
 var incompletePayloads = []string{
+	`{"action":"dequeued"}`, `{"action":"ready_for_review","pull_request":{}}`, `{"action":"resolved"}`, `{"action":"dismissed","review":{}}`,
 	`null`, `{}`, `[]`, `{"action":null}`,
 	`{"action":"assigned","assignee":null,"issue":null,"repository":null,"sender":null}`,
 	`{"action":"labeled","issue":{"labels":[null],"user":null},"label":{"name":"errand"},"repository":{"id":70}}`,

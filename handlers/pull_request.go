@@ -16,6 +16,9 @@ func (m *Mapper) pullRequest(ctx context.Context, payload []byte) ([]event.Event
 	if err != nil {
 		return nil, "", err
 	}
+	if e.PullRequest == nil {
+		return nil, "", errIncomplete
+	}
 	switch e.GetAction() {
 	case "closed", "reopened":
 	case "converted_to_draft", "ready_for_review", "dequeued":

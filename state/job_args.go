@@ -33,6 +33,8 @@ type JobArgs struct {
 
 	Reads int `json:"reads,string,omitempty"` // checks, update, finish: the Reads of the read before, plus one
 
+	Refused bool `json:"refused,string,omitempty"` // finish: GitHub refused the merge a moment ago
+
 	Reaction     Reaction `json:"content,omitempty"`             // react
 	Replaces     Reaction `json:"replaces,omitempty"`            // react: errand's reaction that this one replaces
 	Comment      int64    `json:"comment,string,omitempty"`      // react, untick: the comment's id; without it the issue is meant

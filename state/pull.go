@@ -42,8 +42,12 @@ type PR struct {
 	LateAt      time.Time `json:"late_at,omitzero"`
 	// MergeWaits is why errand, which is to merge it, has not done so yet: a clause for people, which may contain others' text.
 	MergeWaits string `json:"merge_waits,omitempty"`
-	// MergeTried is the head that GitHub refused to merge, or that errand added to the merge queue. It is not tried again before the next review.
+	// MergeTried is the head that GitHub refused to merge, or that errand added to the merge queue. It is not tried again before the next approval.
 	MergeTried string `json:"merge_tried,omitempty"`
+	// Queued is set while the pull request may be in the merge queue to which errand added it.
+	Queued bool `json:"queued,omitempty"`
+	// ApproveAgain is set while GitHub adds the base's commits to what was approved, so that the approval is not of the newest commit any more.
+	ApproveAgain bool `json:"approve_again,omitempty"`
 	// PreventMerge is set before errand disables auto-merge, or removes the pull request from the merge queue, to push commits that nobody has reviewed.
 	PreventMerge bool `json:"prevent_merge,omitempty"`
 

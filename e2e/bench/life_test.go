@@ -123,7 +123,7 @@ func budget() map[string]int {
 	return map[string]int{
 		"GET /collaborators/…/permission":                  7, // once for each event: the assignment, a comment, two approvals, two reviews; and before a review is requested again
 		"GET /issues/N":                                    1,
-		"graphql query repository":                         4, // settings, discussion and base; the base's instructions for agents; the template of the pull request; a pending review
+		"graphql query repository":                         5, // settings, discussion and base; the base's instructions for agents; the template of the pull request; auto-merge, before a push; a pending review
 		"graphql query node":                               5, // a plan with its 👍 and its issue, for each approval; a comment that asks for a change, twice; the pending review
 		"graphql query repository (review threads)":        4, // before the round, and before replies are added and submitted
 		"graphql mutation minimizeComment (fold)":          1,

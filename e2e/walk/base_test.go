@@ -55,11 +55,6 @@ func (a api) Merging(ctx context.Context, _ forge.Repo, number int) (forge.Mergi
 	})
 }
 
-// MergeQueue says that the base has no merge queue.
-func (a api) MergeQueue(ctx context.Context, _ forge.Repo, _ int) (forge.MergeQueue, error) {
-	return read(ctx, a, "read merge queue", func() (forge.MergeQueue, error) { return forge.MergeQueue{}, nil })
-}
-
 // UpdatePRBranch merges the base into a branch that is at the given head.
 func (a api) UpdatePRBranch(ctx context.Context, _ forge.Repo, node, head string, _ bool) (string, error) {
 	return write(ctx, a, "update branch", func() (string, error) {

@@ -12,7 +12,7 @@ func calls() []string {
 		// calls of sweeps
 		"installations", "repositories", "list issues", "issue events", "failed deliveries", "read delivery", "list comments", "list reviews", "look for an installation",
 		// branches and pull requests
-		"read branch", "list branches", "compare", "read commit", "read tree", "publish", "move", "open pull", "reopen pull", "close pull", "find pull", "pull template", "read pull", "read merging", "read merge queue", "update branch", "request review",
+		"read branch", "list branches", "compare", "read commit", "read tree", "publish", "move", "open pull", "reopen pull", "close pull", "find pull", "pull template", "read pull", "read merging", "update branch", "request review",
 		"checks",
 		"threads", "reply", "find reply", "find review", "read review", "start review", "submit review", "delete review", "read verdicts",
 		// VMs and their runs

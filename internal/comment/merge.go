@@ -5,6 +5,14 @@ import (
 	"github.com/errand-bot/errand/state"
 )
 
+// readyText says what a draft that errand is to mark ready for review still waits for.
+func readyText(t *state.Task) string {
+	if t.PR.MergeWaits != "" {
+		return "**Waiting:** errand marks the draft ready for review later, because " + markdown.Sentence(markdown.Line(t.PR.MergeWaits, 300))
+	}
+	return "**Waiting for:** the checks of the draft; errand marks it ready for review when they succeed, or if some are not reported for 10 minutes and none runs or fails."
+}
+
 // mergeText says what a pull request that errand is to merge still waits for.
 func mergeText(t *state.Task) string {
 	const waiting, then = "**Waiting for:** ", "errand merges the pull request when they have succeeded and a person with write access has approved the newest commit."
@@ -29,10 +37,10 @@ func (p post) merge() string {
 	}
 	switch p.Reason {
 	case state.MergeReadyLate:
-		return addressed(p.By, "no check of "+commit(p.t, item)+" has started for some time, perhaps because the checks do not run on drafts. "+
+		return addressed(p.By, "checks of "+commit(p.t, item)+" have not been reported for some time, perhaps because they do not run on drafts. "+
 			"errand marked this pull request ready for review, so that they can.")
 	case state.MergeNotReady:
-		return addressed(p.By, "the checks of this draft have succeeded, but errand could not mark it ready for review. "+
+		return addressed(p.By, "errand could not mark this draft ready for review. "+
 			markdown.Sentence(markdown.Line(p.Text, 300))+" Mark it yourself.")
 	case state.MergeApproveAgain:
 		return addressed(p.By, "GitHub added the newest commits of the base to this pull request, which is at "+commit(p.t, item)+" now. "+
@@ -43,9 +51,9 @@ func (p post) merge() string {
 		return addressed(p.By, "this pull request is approved, but errand could not merge it. "+markdown.Sentence(markdown.Line(p.Text, 300))+
 			" Merge it yourself, or remove the cause; errand tries again after the next approval.")
 	case state.MergeDequeued:
-		return "Before errand pushed commits that nobody has reviewed yet, it removed this pull request from the merge queue. Add it again after your review."
+		return "The next push adds commits that nobody has reviewed, so errand removes this pull request from the merge queue before it. Add it again after your review."
 	case state.MergeAutoDisabled:
-		return "Before errand pushed commits that nobody has reviewed yet, it disabled auto-merge, which " + markdown.Code(markdown.CutWithNote(item, 60)) +
+		return "The next push adds commits that nobody has reviewed, so errand disables auto-merge before it, which " + markdown.Code(markdown.CutWithNote(item, 60)) +
 			" had enabled. Enable it again after your review."
 	}
 	return p.embed()

@@ -72,7 +72,6 @@ func headline(t *state.Task) string {
 // anybody with write access may.
 func awaited(t *state.Task, v View) string {
 	const waiting, who = "**Waiting for:** ", "a person with write access"
-	const awaitsChecks = waiting + "the checks of the draft; errand marks it ready for review when they succeed, or if none starts for some time."
 	switch t.Awaited() {
 	case state.AwaitedCondition:
 		return "**Waiting:** " + awaitedCondition(t, v)
@@ -95,7 +94,7 @@ func awaited(t *state.Task, v View) string {
 		return waiting + "an answer to " + markdown.Link("the question", commentURL(t, t.Question.Comment)) + ", by " + who + "."
 	case state.AwaitedMerge:
 		if t.AwaitsReady() {
-			return awaitsChecks
+			return readyText(t)
 		}
 		if t.IsMergedByErrand() {
 			return mergeText(t)
@@ -106,7 +105,7 @@ func awaited(t *state.Task, v View) string {
 			return waiting + "a look at the failing checks by " + who + "; a push, a review or a comment lets errand try again."
 		}
 		if t.AwaitsReady() {
-			return awaitsChecks
+			return readyText(t)
 		}
 		if t.IsMergedByErrand() {
 			return mergeText(t)

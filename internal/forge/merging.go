@@ -3,6 +3,7 @@ package forge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/google/go-github/v66/github"
@@ -28,6 +29,8 @@ type Merging struct {
 	Methods []string
 	// AutoMerge is the login of the person who had GitHub merge the pull request as soon as nothing is missing; empty if nobody had.
 	AutoMerge string
+	// NeedsQueue is set if the base is merged into by a merge queue only, and Queued if the pull request is in it. Old Enterprise Servers have none.
+	NeedsQueue, Queued bool
 }
 
 // OnlyRebases reports whether the repository's pull requests are merged by rebasing their commits only.
@@ -38,10 +41,13 @@ const mergingQuery = `query($owner: String!, $name: String!, $number: Int!) {
     mergeCommitAllowed squashMergeAllowed rebaseMergeAllowed
     pullRequest(number: $number) {
       id state title isDraft headRefOid baseRefName mergeable mergeStateStatus
-      autoMergeRequest { enabledBy { login } }
+      autoMergeRequest { enabledBy { login } } %s
     }
   }
 }`
+
+// queueFields are the fields of a pull request about merge queues.
+const queueFields = "isMergeQueueEnabled isInMergeQueue"
 
 // Merging reads whether a pull request can be merged. The first read makes GitHub compute it.
 func (f *Forge) Merging(ctx context.Context, r Repo, number int) (Merging, error) {
@@ -68,16 +74,25 @@ func (f *Forge) Merging(ctx context.Context, r Repo, number int) (Merging, error
 						Login string `json:"login"`
 					} `json:"enabledBy"`
 				} `json:"autoMergeRequest"`
+				IsMergeQueueEnabled bool `json:"isMergeQueueEnabled"`
+				IsInMergeQueue      bool `json:"isInMergeQueue"`
 			} `json:"pullRequest"`
 		} `json:"repository"`
 	}
-	if err := op.GraphQL(mergingQuery, map[string]any{"owner": r.Owner, "name": r.Name, "number": number}, &data); err != nil {
+	vars := map[string]any{"owner": r.Owner, "name": r.Name, "number": number}
+	err = op.GraphQL(fmt.Sprintf(mergingQuery, queueFields), vars, &data)
+	var g *client.GraphQLError
+	if errors.As(err, &g) && strings.Contains(g.Error(), "doesn't exist on type") {
+		err = op.GraphQL(fmt.Sprintf(mergingQuery, ""), vars, &data)
+	}
+	if err != nil {
 		return Merging{}, op.Wrap(err)
 	}
 	repo, p := data.Repository, data.Repository.PullRequest
 	m := Merging{
 		Node: p.ID, Open: p.State == "OPEN", Title: p.Title, isDraft: p.IsDraft, Draft: p.IsDraft || strings.HasPrefix(p.Title, draftPrefix),
 		Head: p.HeadRefOid, Base: p.BaseRefName, IsBehind: p.MergeStateStatus == "BEHIND",
+		NeedsQueue: p.IsMergeQueueEnabled, Queued: p.IsInMergeQueue,
 	}
 	if a := p.AutoMergeRequest; a != nil {
 		m.AutoMerge = "ghost"
@@ -179,36 +194,4 @@ func (f *Forge) mutatePR(ctx context.Context, r Repo, what, mutation string, var
 		return err
 	}
 	return op.Wrap(op.GraphQL(mutation, vars, &struct{}{}))
-}
-
-// MergeQueue says whether the base of a pull request is merged into by a queue only, and whether the pull request is in it.
-type MergeQueue struct {
-	Required bool
-	Queued   bool
-}
-
-// MergeQueue reads whether a pull request needs, or is in, a merge queue. Old Enterprise Servers have none.
-func (f *Forge) MergeQueue(ctx context.Context, r Repo, number int) (MergeQueue, error) {
-	op, err := f.client.Read(ctx, r.Installation, "read the merge queue", onIssue(r, number))
-	if err != nil {
-		return MergeQueue{}, err
-	}
-	const query = `query($owner: String!, $name: String!, $number: Int!) {
-  repository(owner: $owner, name: $name) { pullRequest(number: $number) { isMergeQueueEnabled isInMergeQueue } }
-}`
-	var data struct {
-		Repository struct {
-			PullRequest struct {
-				IsMergeQueueEnabled bool `json:"isMergeQueueEnabled"`
-				IsInMergeQueue      bool `json:"isInMergeQueue"`
-			} `json:"pullRequest"`
-		} `json:"repository"`
-	}
-	err = op.GraphQL(query, map[string]any{"owner": r.Owner, "name": r.Name, "number": number}, &data)
-	var g *client.GraphQLError
-	if errors.As(err, &g) && strings.Contains(g.Error(), "doesn't exist on type") {
-		return MergeQueue{}, nil
-	}
-	p := data.Repository.PullRequest
-	return MergeQueue{Required: p.IsMergeQueueEnabled, Queued: p.IsInMergeQueue}, op.Wrap(err)
 }

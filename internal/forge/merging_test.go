@@ -1,8 +1,10 @@
 package forge_test
 
 import (
+	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/errand-bot/errand/internal/forge"
@@ -74,20 +76,20 @@ func TestOnlyTheExpectedHeadIsMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("past the queue", w.Forge.MergePR(t.Context(), w.Repo, m.Node, m.Head, m.Methods[0]))
-	if q := forgetest.Must(w.Forge.MergeQueue(t.Context(), w.Repo, p.Number))(t); !q.Required || q.Queued {
+	if q := merging(t, w, p.Number); !q.NeedsQueue || q.Queued {
 		t.Errorf("got %+v", q)
 	}
 	refused("another head in the queue", w.Forge.EnqueuePR(t.Context(), w.Repo, m.Node, forgetest.Must(w.Forge.Head(t.Context(), w.Repo, "main"))(t)))
 	if err := w.Forge.EnqueuePR(t.Context(), w.Repo, m.Node, m.Head); err != nil {
 		t.Fatal(err)
 	}
-	if q := forgetest.Must(w.Forge.MergeQueue(t.Context(), w.Repo, p.Number))(t); !q.Required || !q.Queued {
+	if q := merging(t, w, p.Number); !q.NeedsQueue || !q.Queued {
 		t.Errorf("got %+v", q)
 	}
 	if err := w.Forge.DequeuePR(t.Context(), w.Repo, m.Node); err != nil {
 		t.Fatal(err)
 	}
-	if q := forgetest.Must(w.Forge.MergeQueue(t.Context(), w.Repo, p.Number))(t); q.Queued {
+	if q := merging(t, w, p.Number); q.Queued {
 		t.Errorf("got %+v", q)
 	}
 	if err := w.RequireMergeQueue(forgetest.FullName, "main", false); err != nil {
@@ -129,14 +131,18 @@ func TestAutoMergeIsDisabled(t *testing.T) {
 	}
 }
 
-// TestServersWithoutMergeQueues: an old Enterprise Server does not know the question.
+// TestServersWithoutMergeQueues: an old Enterprise Server does not know the fields, and is asked again without them.
 func TestServersWithoutMergeQueues(t *testing.T) {
 	t.Parallel()
-	gh := forgetest.NewFake(t, func(w http.ResponseWriter, _ *http.Request) {
-		forgetest.Answer(w, 200, m{"errors": []m{{"message": "Field 'isMergeQueueEnabled' doesn't exist on type 'PullRequest'"}}})
+	gh := forgetest.NewFake(t, func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "isInMergeQueue") {
+			forgetest.Answer(w, 200, m{"errors": []m{{"message": "Field 'isInMergeQueue' doesn't exist on type 'PullRequest'"}}})
+			return
+		}
+		forgetest.Answer(w, 200, m{"data": m{"repository": m{"squashMergeAllowed": true, "pullRequest": m{"id": "PR_1", "state": "OPEN", "headRefOid": "aa", "mergeable": "MERGEABLE"}}}})
 	})
-	q, err := forgetest.New(t, gh.URL).MergeQueue(t.Context(), forgetest.Repo(), 3)
-	if err != nil || q != (forge.MergeQueue{}) {
-		t.Errorf("got %+v, %v", q, err)
+	got, err := forgetest.New(t, gh.URL).Merging(t.Context(), forgetest.Repo(), 3)
+	if err != nil || got.Node != "PR_1" || !got.Open || got.Head != "aa" || got.NeedsQueue || got.Queued || !slices.Equal(got.Methods, []string{"SQUASH"}) {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

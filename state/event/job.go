@@ -215,6 +215,8 @@ type (
 		Refusal  string       `json:"refusal,omitempty"`
 		By       state.Person `json:"approved_by,omitzero"` // who approved the head, if it was found out
 		Dequeued bool         `json:"dequeued,omitempty"`   // errand removed it from the merge queue
+		Unqueued bool         `json:"unqueued,omitempty"`   // it is not in the merge queue
+		Refused  bool         `json:"refused,omitempty"`    // GitHub refused the merge, which is tried once more
 		Reads    int          `json:"reads,omitempty"`      // how often the result was FinishUnknown before
 	}
 

@@ -233,6 +233,7 @@ func storeBaseRead(c *change) {
 	storeUpdate(c)
 	if read.Begun {
 		c.t.PR.Updates++
+		askForApprovalAgain(c)
 	}
 	if c.t.Phase != state.PhasePROpen && read.Result != event.BaseUpdated { // the work that began meanwhile may change it
 		c.t.Branch.BaseMoved = true

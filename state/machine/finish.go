@@ -31,37 +31,57 @@ func MayFinish(t *state.Task, now time.Time) bool {
 
 // followFinish has the pull request marked ready or merged when the last thing that is missing may have come.
 func followFinish(c *change) {
-	if !isPRState(state.PROpen)(c) || c.t.Ended() {
+	if !isPRState(state.PROpen)(c) {
 		return
 	}
 	old := c.before
+	if c.t.Ended() {
+		if c.t.PR.Queued && old != nil && !old.Ended() { // it is not to be merged after that
+			enqueueFinish(c, c.e.Now, state.JobArgs{})
+		}
+		return
+	}
 	isNew := old == nil || old.PR == nil || old.PR.State != state.PROpen || old.Branch.Head != c.t.Branch.Head || old.Gen != c.t.Gen
 	if isNew {
 		c.t.PR.MergeWaits, c.t.PR.LateAt = "", time.Time{}
+		if c.t.PR.ApproveAgain && old != nil && old.Branch.Head != c.t.Branch.Head {
+			c.t.PR.ApproveAgain = false
+			c.enqueuePost("approve-again-"+state.ShortHash(c.t.Branch.Head), state.Post{Kind: state.PostMerge, OnPR: true, Reason: state.MergeApproveAgain,
+				By: approver(c), Items: []string{c.t.Branch.Head}})
+		}
 	}
 	if isNew && c.t.AwaitsReady() {
 		c.t.PR.LateAt = c.e.Now.Add(c.p.DraftWait)
 		c.scheduleDue(state.DueDraft, c.t.Branch.Head, c.t.PR.LateAt)
 	}
-	begins := c.t.Phase != state.PhasePROpen && old != nil && old.Phase == state.PhasePROpen
+	begins := c.t.Phase == state.PhaseAddressingReview && old != nil && old.Phase == state.PhasePROpen
+	readChecks := c.e.Kind() == event.KindChecksRead
 	switch {
-	case begins && c.t.IsMergedByErrand() && c.t.PR.MergeTried == c.t.Branch.Head: // it may be in the merge queue
-		enqueueFinish(c, c.e.Now, 0)
+	case c.t.PR.Queued && (begins || readChecks): // it may have to leave the merge queue
+		enqueueFinish(c, c.e.Now, state.JobArgs{})
 	case !MayFinish(c.t, c.e.Now):
 		c.t.PR.MergeWaits = ""
 	case c.e.Kind() == event.KindReviewed: // whose comments are gathered first
 		if isAuthorized(c) {
-			enqueueFinish(c, c.e.Now.Add(c.p.Gather), 0)
+			enqueueFinish(c, c.e.Now.Add(c.p.Gather), state.JobArgs{})
 		}
-	case c.e.Kind() == event.KindPRChanged, c.e.Kind() == event.KindChecksRead && c.t.AwaitsReady(), isDraftLate(c), isNew, !MayFinish(old, c.e.Now):
-		enqueueFinish(c, c.e.Now, 0)
+	case c.e.Kind() == event.KindPRChanged, readChecks && (c.t.AwaitsReady() || c.t.PR.MergeWaits != ""), isDraftLate(c), isNew, !MayFinish(old, c.e.Now):
+		enqueueFinish(c, c.e.Now, state.JobArgs{})
 	}
 }
 
-func enqueueFinish(c *change, at time.Time, reads int) {
+func enqueueFinish(c *change, at time.Time, args state.JobArgs) {
 	j := c.job(state.JobFinish, state.LaneTalk, "finish") // it is not to wait for the start of a run
-	j.NotBefore, j.Args.Reads = at, reads
+	j.NotBefore, j.Args = at, args
 	c.enqueue(j)
+}
+
+// approver returns who approved the pull request, or else whom comments address.
+func approver(c *change) state.Person {
+	if login := c.t.PR.ReadyBy; login != "" {
+		return state.Person{Login: login}
+	}
+	return c.personToNotify()
 }
 
 // storePRChange stores whether the pull request is a draft, if the event says so.
@@ -87,12 +107,15 @@ func storeFinish(c *change) {
 	head := state.ShortHash(read.Head)
 	post := func(key, reason, text string, items ...string) {
 		if c.markOnce(key) {
-			c.enqueuePost(key, state.Post{Kind: state.PostMerge, OnPR: true, Reason: reason, By: c.personToNotify(), Text: text, Items: items})
+			c.enqueuePost(key, state.Post{Kind: state.PostMerge, OnPR: true, Reason: reason, By: approver(c), Text: text, Items: items})
 		}
+	}
+	if read.Dequeued || read.Unqueued {
+		pr.Queued = false
 	}
 	if read.Dequeued {
 		pr.MergeTried = ""
-		post("taken-back-"+head, state.MergeTakenBack, read.Waits)
+		post(fmt.Sprintf("taken-back-%s-%d", head, c.t.Round), state.MergeTakenBack, read.Waits)
 	}
 	switch read.Result {
 	case event.FinishReady:
@@ -102,15 +125,20 @@ func storeFinish(c *change) {
 			post("ready-late-"+head, state.MergeReadyLate, "", read.Head)
 		}
 		if MayFinish(c.t, c.e.Now) {
-			enqueueFinish(c, c.e.Now, 0)
+			enqueueFinish(c, c.e.Now, state.JobArgs{})
 		}
 	case event.FinishMerged:
 		c.note = fmt.Sprintf("errand merged the pull request, whose commit %s %s had approved", head, read.By.Login)
 	case event.FinishQueued:
-		pr.MergeTried = read.Head
+		pr.MergeTried, pr.Queued = read.Head, true
 		pr.MergeWaits = "it is in GitHub's merge queue"
+		if c.t.Phase != state.PhasePROpen { // a round has begun, or the task has ended, meanwhile
+			enqueueFinish(c, c.e.Now, state.JobArgs{})
+		}
 	case event.FinishWaits:
-		pr.MergeWaits = read.Waits
+		if c.t.IsMergedByErrand() || c.t.AwaitsReady() {
+			pr.MergeWaits = read.Waits
+		}
 	case event.FinishRefused:
 		if read.Draft {
 			pr.MarkedReady = true
@@ -122,20 +150,17 @@ func storeFinish(c *change) {
 	case event.FinishUnknown:
 		pr.MergeWaits = "GitHub has not found out yet whether it can be merged"
 		if read.Reads < maxFinishReads {
-			enqueueFinish(c, c.e.Now.Add(c.p.StatusGap/2), read.Reads+1)
+			enqueueFinish(c, c.e.Now.Add(c.p.StatusGap/2), state.JobArgs{Reads: read.Reads + 1, Refused: read.Refused})
 		}
 	}
 }
 
-// askForApprovalAgain says that an approval does not hold for the commits that the base's were added to, if errand is to merge what is approved and
-// nobody asked for them.
+// askForApprovalAgain notes that GitHub adds commits of the base to what was approved, if errand is to merge that and nobody asked for them. When the
+// new head is known, a comment asks for another approval.
 func askForApprovalAgain(c *change) {
-	read := of[event.BaseRead](c)
-	if read.Request != (state.UpdateRequest{}) || !c.t.IsMergedByErrand() || !c.t.PR.Ready {
-		return
+	if of[event.BaseRead](c).Request == (state.UpdateRequest{}) && c.t.IsMergedByErrand() && c.t.PR.Ready {
+		c.t.PR.ApproveAgain = true
 	}
-	key := "approve-again-" + state.ShortHash(read.Head)
-	c.enqueuePost(key, state.Post{Kind: state.PostMerge, OnPR: true, Reason: state.MergeApproveAgain, By: c.personToNotify(), Items: []string{read.Head}})
 }
 
 // preventMerge says that errand is about to keep GitHub from merging the pull request by itself, and does it with the push.

@@ -276,24 +276,38 @@ func TestPreventedMergeIsAnnounced(t *testing.T) {
 	}
 }
 
-// TestApprovalIsAskedForAgain: when the base's commits are added to what is approved, people are asked to approve the new commit, if errand is to merge
-// it and nobody asked for the update.
+// TestApprovalIsAskedForAgain: when the base's commits are added to what is approved, its approver is asked to approve the new commit, if errand is to merge
+// it and nobody asked for the update, also if GitHub makes the commit later.
 func TestApprovalIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*life)
+		read   event.BaseRead
 		want   bool
 	}{
-		"nobody asked":      {func(*life) {}, true},
-		"not errand's task": {func(l *life) { l.task.Settings.Merge = settings.MergeNever }, false},
-		"not approved":      {func(l *life) { l.task.PR.Ready = false }, false},
-		"somebody asked":    {func(l *life) { l.task.PR.Update = state.UpdateRequest{By: writer, Comment: 7} }, false},
+		"nobody asked":      {func(*life) {}, event.BaseRead{Result: event.BaseUpdated, Head: "U"}, true},
+		"later":             {func(*life) {}, event.BaseRead{Result: event.BaseUnknown, Begun: true}, true},
+		"not errand's task": {func(l *life) { l.task.Settings.Merge = settings.MergeNever }, event.BaseRead{Result: event.BaseUpdated, Head: "U"}, false},
+		"not approved":      {func(l *life) { l.task.PR.Ready = false }, event.BaseRead{Result: event.BaseUpdated, Head: "U"}, false},
+		"somebody asked":    {func(l *life) { l.task.PR.Update = state.UpdateRequest{By: writer, Comment: 7} }, event.BaseRead{Result: event.BaseUpdated, Head: "U"}, false},
 	} {
 		l := mergeablePR(t)
+		l.task.PR.ReadyBy = "grace"
 		c.change(l)
-		l.compared(event.BaseRead{Result: event.BaseUpdated, Head: "U"})
+		l.compared(c.read)
+		if c.read.Begun {
+			if got := l.mergePosts(); len(got) > 0 {
+				t.Errorf("%s: got %v before the new commit is known", name, got)
+			}
+			l.do(event.Event{Payload: event.Pushed{Head: "U"}})
+		}
 		if got := slices.Equal(l.mergePosts(), []string{state.MergeApproveAgain}); got != c.want {
 			t.Errorf("%s: got %v", name, l.mergePosts())
+		}
+		for _, j := range l.jobs {
+			if j.Post != nil && j.Post.Kind == state.PostMerge && j.Post.By.Login != "grace" {
+				t.Errorf("%s: addressed %s", name, j.Post.By.Login)
+			}
 		}
 	}
 }
@@ -310,7 +324,36 @@ func TestTakenFromTheQueue(t *testing.T) {
 		t.Errorf("when the round begins: got jobs %q in %s", l.finishes(), l.task.Phase)
 	}
 	l.finished(event.FinishWaits, func(e *event.PRFinished) { e.Waits, e.Dequeued = "ada requests changes", true })
-	if !slices.Equal(l.mergePosts(), []string{state.MergeTakenBack}) || l.task.PR.MergeTried != "" {
+	if !slices.Equal(l.mergePosts(), []string{state.MergeTakenBack}) || l.task.PR.MergeTried != "" || l.task.PR.Queued {
 		t.Errorf("got %v, %+v", l.mergePosts(), l.task.PR)
+	}
+}
+
+// TestQueuedMeanwhile: what was added to the merge queue while a round began, or the task ended, has to leave it.
+func TestQueuedMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := mergeablePR(t)
+	l.review()
+	if l.finished(event.FinishQueued); l.finishes() != "finish" || !l.task.PR.Queued {
+		t.Errorf("in a round: got jobs %q", l.finishes())
+	}
+	l = mergeablePR(t)
+	l.finished(event.FinishQueued)
+	if l.checks("failure"); l.finishes() != "finish" {
+		t.Errorf("when a check fails: got jobs %q", l.finishes())
+	}
+	l = mergeablePR(t)
+	l.finished(event.FinishQueued)
+	if l.comment(state.VerbCancel); l.task.Phase != state.PhaseCancelled || l.finishes() != "finish" {
+		t.Errorf("when the task is canceled: got jobs %q in %s", l.finishes(), l.task.Phase)
+	}
+	l.finished(event.FinishWaits, func(e *event.PRFinished) { e.Waits, e.Dequeued = "its task has ended", true })
+	if !slices.Equal(l.mergePosts(), []string{state.MergeTakenBack}) || l.task.PR.Queued {
+		t.Errorf("after that: got %v, %+v", l.mergePosts(), l.task.PR)
+	}
+	l = mergeablePR(t)
+	l.finished(event.FinishQueued)
+	if l.finished(event.FinishWaits, func(e *event.PRFinished) { e.Unqueued = true }); l.task.PR.Queued {
+		t.Error("it is not in the queue any more")
 	}
 }

@@ -213,7 +213,7 @@ func (c *change) enqueueGather(at time.Time) {
 func gatherReview(c *change) {
 	v := of[event.Reviewed](c).Review
 	if v.State == state.ReviewApproved && !v.Machine {
-		c.t.PR.MergeTried = ""
+		c.t.PR.MergeTried, c.t.PR.MergeWaits = "", ""
 		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login
 	}
 	if v.State == state.ReviewChangesRequested {

@@ -219,7 +219,7 @@ func noteFailure(c *change) {
 	case state.JobChecks:
 		distrustChecks(c)
 	case state.JobFinish:
-		if hasPR(c) && MayFinish(c.t, c.e.Now) {
+		if hasPR(c) && MayFinish(c.t, c.e.Now) && (c.t.IsMergedByErrand() || c.t.AwaitsReady()) {
 			c.t.PR.MergeWaits = "errand could not find out on GitHub whether it can be merged, or GitHub did not answer"
 		}
 	case state.JobExamine:

@@ -337,7 +337,7 @@ var publishRows = []Row{
 		Doc: "what it says is stored; if nothing else is missing, the pull request is marked ready or merged",
 	},
 	{
-		From: open, On: event.KindPRFinished,
+		From: anyPhase, On: event.KindPRFinished,
 		when: hasPR,
 		To:   same, do: storeFinish,
 		Doc: "the result is stored; a refusal is reported once",

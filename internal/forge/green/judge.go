@@ -24,7 +24,7 @@ type Verdict struct {
 	Settled bool
 	// Pending are the checks that count and are not complete, or have not been reported. Of the latter only the name may be known.
 	Pending []Check
-	// Unstarted is set if no check that counts has begun: there is none, or those that are required have not been reported.
+	// Unstarted is set if checks that count have not been reported, or there are none, and none of the others runs or has failed.
 	Unstarted bool
 	// Again is the time at which the checks are worth another look although nothing has been reported since; zero if there is none.
 	Again time.Time
@@ -44,7 +44,7 @@ func Judge(r Report, now time.Time, quiet time.Duration) Verdict {
 		incomplete = "a ruleset requires a workflow of which GitHub shows no check yet"
 	}
 	v.Reason = t.reason(incomplete)
-	isMissing := len(t.missing) > 0 || len(t.workflows) < r.Workflows || t.counting == 0 && incomplete == ""
+	isMissing := len(t.missing) > 0 || len(t.workflows) < r.Workflows || t.counting == 0
 	v.Unstarted = isMissing && len(t.failed) == 0 && len(t.running) == 0
 	switch {
 	case t.counting == 0 && incomplete == "":

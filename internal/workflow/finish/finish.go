@@ -41,7 +41,6 @@ type GitHub interface {
 	Checks(ctx context.Context, r forge.Repo, number int, head string) (green.Report, error)
 	Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error)
 	Threads(ctx context.Context, r forge.Repo, number int) ([]forge.Thread, error)
-	MergeQueue(ctx context.Context, r forge.Repo, number int) (forge.MergeQueue, error)
 	DequeuePR(ctx context.Context, r forge.Repo, pull string) error
 	MarkReady(ctx context.Context, r forge.Repo, number int, m forge.Merging) error
 	MergePR(ctx context.Context, r forge.Repo, pull, head, method string) error
@@ -61,10 +60,10 @@ type finish struct {
 // otherwise what is. After an unknown outcome the next attempt finds the pull request ready, merged or queued.
 func (s *Steps) Finish(ctx context.Context, w *step.Attempt) (event.Event, error) {
 	t := w.Task
-	if t.PR == nil || t.PR.State != state.PROpen || t.Branch.Head == "" || t.Ended() {
+	if t.PR == nil || t.PR.State != state.PROpen || t.Branch.Head == "" {
 		return step.Done(), nil
 	}
-	if t.Phase != state.PhasePROpen && t.PR.MergeTried != t.Branch.Head {
+	if t.Phase != state.PhasePROpen && !t.PR.Queued && !w.Job.Attempted {
 		return step.Done(), nil // it is done after the present work
 	}
 	m, err := s.read(ctx, w)
@@ -75,14 +74,14 @@ func (s *Steps) Finish(ctx context.Context, w *step.Attempt) (event.Event, error
 		return step.Done(), nil
 	}
 	f := &finish{Steps: s, Attempt: w, m: m, read: event.PRFinished{Head: m.Head, Draft: m.Draft, Reads: w.Job.Args.Reads}}
-	if m.Head != t.Branch.Head {
+	if m.Head != t.Branch.Head && !t.PR.Queued {
 		return f.waits(notProcessed), nil
 	}
 	report, err := s.GitHub.Checks(ctx, w.Repo, t.PR.Number, m.Head)
 	if err != nil {
 		return event.Event{}, fmt.Errorf("read the checks: %w", err)
 	}
-	if report.Head != m.Head {
+	if report.Head != m.Head && !t.PR.Queued {
 		return f.waits(notProcessed), nil
 	}
 	f.checks = green.Judge(report, s.Now(), s.ChecksQuiet)
@@ -139,9 +138,16 @@ func cut(s string) string {
 func (f *finish) ready(ctx context.Context) (event.Event, error) {
 	t, isGreen := f.Task, f.checks.State == green.Success
 	isLate := !t.PR.LateAt.IsZero() && !f.Now().Before(t.PR.LateAt) && f.checks.Unstarted
+	f.read.Late = !isGreen && (isLate || f.Job.Attempted)
+	if !f.m.Draft && !f.Job.Attempted {
+		f.read.Late = false // a person marked it ready
+	}
 	if f.m.Draft {
-		if reason, err := f.pause(ctx); err != nil || reason != "" || !isGreen && !isLate {
-			return event.Event{Payload: f.done("")}, err
+		if !isGreen && !isLate {
+			return event.Event{Payload: f.done("")}, nil
+		}
+		if reason, err := f.pause(ctx); err != nil || reason != "" {
+			return f.waits(reason), err
 		}
 		if _, err := f.MarkAttempted(ctx); err != nil {
 			return event.Event{}, err
@@ -153,7 +159,7 @@ func (f *finish) ready(ctx context.Context) (event.Event, error) {
 		if err != nil {
 			return event.Event{}, fmt.Errorf("mark the pull request ready for review: %w", err)
 		}
-		f.read.Draft, f.read.Late = false, !isGreen
+		f.read.Draft = false
 	}
 	step.RequestReview(ctx, f.GitHub, f.Attempt, t.PR.Number)
 	return event.Event{Payload: f.done(event.FinishReady)}, nil
@@ -187,28 +193,25 @@ func (f *finish) merge(ctx context.Context) (event.Event, error) {
 	if err != nil {
 		return event.Event{}, err
 	}
-	wasTried := f.Task.PR.MergeTried == f.m.Head
-	if reason != "" && !wasTried {
-		return f.waits(reason), nil
-	}
-	queue, err := f.GitHub.MergeQueue(ctx, f.Repo, f.Task.PR.Number)
+	pr := f.Task.PR
+	wasTried := pr.MergeTried == f.m.Head
+	f.read.Unqueued = !f.m.Queued
 	switch {
-	case err != nil:
-		return event.Event{}, fmt.Errorf("read the merge queue: %w", err)
-	case reason != "" && queue.Queued:
+	case reason != "" && f.m.Queued && (pr.Queued || wasTried || f.Job.Attempted):
 		return f.takeBack(ctx, reason)
 	case reason != "":
+		f.read.Dequeued = pr.Queued && f.Job.Attempted // by an earlier attempt
 		return f.waits(reason), nil
-	case queue.Queued:
+	case f.m.Queued:
 		return event.Event{Payload: f.done(event.FinishQueued)}, nil
-	case wasTried && queue.Required:
+	case wasTried && f.m.NeedsQueue:
 		return f.waits("it was removed from the merge queue; after the next approval errand adds it again"), nil
 	case wasTried:
 		return f.waits("GitHub refused to merge it; after the next approval errand tries again"), nil
 	case f.m.Mergeable == nil:
 		return event.Event{Payload: f.done(event.FinishUnknown)}, nil
 	}
-	return f.try(ctx, queue)
+	return f.try(ctx)
 }
 
 // takeBack removes the pull request from the merge queue.
@@ -225,7 +228,7 @@ func (f *finish) takeBack(ctx context.Context, reason string) (event.Event, erro
 
 // try has GitHub merge the pull request, if it is still as it was judged. A refusal may be due to something that has just changed, so it counts at the
 // second attempt only, which tries all ways in which the repository merges.
-func (f *finish) try(ctx context.Context, queue forge.MergeQueue) (event.Event, error) {
+func (f *finish) try(ctx context.Context) (event.Event, error) {
 	now, err := f.Steps.read(ctx, f.Attempt)
 	if err != nil {
 		return event.Event{}, err
@@ -236,8 +239,8 @@ func (f *finish) try(ctx context.Context, queue forge.MergeQueue) (event.Event, 
 	if _, err := f.MarkAttempted(ctx); err != nil {
 		return event.Event{}, err
 	}
-	isFirst, result := f.Job.Args.Reads == 0, event.FinishMerged
-	if queue.Required {
+	isFirst, result := !f.Job.Args.Refused, event.FinishMerged
+	if f.m.NeedsQueue {
 		result = event.FinishQueued
 		err = f.GitHub.EnqueuePR(ctx, f.Repo, f.m.Node, f.m.Head)
 	} else {
@@ -249,6 +252,7 @@ func (f *finish) try(ctx context.Context, queue forge.MergeQueue) (event.Event, 
 	}
 	switch {
 	case isRefusal(err) && isFirst:
+		f.read.Refused = true
 		return event.Event{Payload: f.done(event.FinishUnknown)}, nil
 	case isRefusal(err):
 		return f.refused(err), nil
@@ -267,8 +271,12 @@ func (f *finish) missing(ctx context.Context) (string, error) {
 	switch {
 	case f.Operators != settings.MergeAllowed && f.Operators != settings.MergeWhenApproved:
 		return "errand's operator does not allow it any more", nil
+	case t.Ended():
+		return "its task has ended", nil
 	case t.Phase != state.PhasePROpen:
 		return "errand is working on it", nil
+	case f.m.Head != t.Branch.Head:
+		return notProcessed, nil
 	case f.m.Draft:
 		return "it is a draft", nil
 	case base != t.Branch.Base:

@@ -4,161 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rs/zerolog"
 
 	"github.com/errand-bot/errand/internal/forge"
 	"github.com/errand-bot/errand/internal/forge/green"
-	"github.com/errand-bot/errand/internal/workflow/step"
 	"github.com/errand-bot/errand/state"
 	"github.com/errand-bot/errand/state/event"
 	"github.com/errand-bot/errand/state/settings"
 )
-
-var (
-	now     = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
-	ada     = state.Person{ID: 1, Login: "ada"}
-	bob     = state.Person{ID: 2, Login: "bob"}
-	eve     = state.Person{ID: 3, Login: "eve"} // may read only
-	machine = state.Person{ID: 4, Login: "Errand-Bot"}
-	app     = state.Person{ID: 5, Login: "helper[bot]", Bot: true}
-)
-
-// gitHub is a GitHub with one pull request, of which every call can fail.
-type gitHub struct {
-	m       forge.Merging
-	report  green.Report
-	reviews []forge.Review
-	threads []forge.Thread
-	queue   forge.MergeQueue
-	fail    map[string]error
-	did     []string
-	read    bool                 // it was read once
-	again   func(*forge.Merging) // changes what further reads return
-}
-
-func (g *gitHub) do(name string) error {
-	g.did = append(g.did, name)
-	return g.fail[name]
-}
-
-func (g *gitHub) Merging(context.Context, forge.Repo, int) (forge.Merging, error) {
-	m := g.m
-	if g.again != nil && g.read {
-		g.again(&m)
-	}
-	g.read = true
-	return m, g.fail["read"]
-}
-
-func (g *gitHub) Checks(context.Context, forge.Repo, int, string) (green.Report, error) {
-	return g.report, g.fail["checks"]
-}
-
-func (g *gitHub) Reviews(context.Context, forge.Repo, int) ([]forge.Review, error) {
-	return g.reviews, g.fail["reviews"]
-}
-
-func (g *gitHub) Threads(context.Context, forge.Repo, int) ([]forge.Thread, error) {
-	return g.threads, g.fail["threads"]
-}
-
-func (g *gitHub) MergeQueue(context.Context, forge.Repo, int) (forge.MergeQueue, error) {
-	return g.queue, g.fail["queue"]
-}
-
-func (g *gitHub) MarkReady(context.Context, forge.Repo, int, forge.Merging) error {
-	return g.do("ready")
-}
-
-func (g *gitHub) MergePR(_ context.Context, _ forge.Repo, pull, head, method string) error {
-	return g.do("merge " + pull + " " + head + " " + method)
-}
-
-func (g *gitHub) DequeuePR(_ context.Context, _ forge.Repo, pull string) error {
-	return g.do("dequeue " + pull)
-}
-
-func (g *gitHub) EnqueuePR(_ context.Context, _ forge.Repo, pull, head string) error {
-	return g.do("enqueue " + pull + " " + head)
-}
-
-func (g *gitHub) RequestReview(_ context.Context, _ forge.Repo, _ int, login string) (string, error) {
-	return "", g.do("request " + login)
-}
-
-func (g *gitHub) Permission(_ context.Context, _ forge.Repo, login string, id int64) (state.Permission, error) {
-	if err := g.fail["permission"]; err != nil {
-		return "", err
-	}
-	for _, p := range []state.Person{ada, bob, machine} {
-		if p.Login == login && p.ID == id {
-			return state.PermissionWrite, nil
-		}
-	}
-	return state.PermissionRead, nil
-}
-
-// marks stores no attempts.
-type marks struct{}
-
-func (marks) MarkAttempted(context.Context, string, int64) error            { return nil }
-func (marks) MarkLaunch(context.Context, string, int64, state.Launch) error { return nil }
-
-const head, older = "a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1", "b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2"
-
-func review(by state.Person, is state.ReviewState, of string) forge.Review {
-	return forge.Review{Review: state.Review{State: is, Head: of}, By: by}
-}
-
-func check(is green.State) green.Report {
-	return green.Report{Head: head, Total: 1, Required: []green.Requirement{{Name: "test"}}, Checks: []green.Check{{Name: "test", State: is, Changed: now}}}
-}
-
-// world is a pull request that lacks nothing to be merged.
-type world struct {
-	*gitHub
-	steps *Steps
-	task  *state.Task
-	job   state.Job
-}
-
-func newWorld() *world {
-	yes := true
-	g := &gitHub{
-		m:      forge.Merging{Node: "PR_1", Open: true, Title: "It breaks", Head: head, Base: "main", Mergeable: &yes, Methods: []string{"SQUASH", "REBASE"}},
-		report: check(green.Success), reviews: []forge.Review{review(ada, state.ReviewApproved, head)}, fail: map[string]error{},
-	}
-	t := new(state.Task)
-	t.Phase, t.PR = state.PhasePROpen, &state.PR{Number: 5, State: state.PROpen, Ready: true, Checks: "success"}
-	t.Branch.Head, t.Branch.Base, t.Trigger.By = head, "main", bob
-	t.Settings.Merge = settings.MergeWhenApproved
-	return &world{g, &Steps{
-		GitHub: g, Now: func() time.Time { return now }, ChecksQuiet: time.Minute, Operators: settings.MergeAllowed,
-		IsMachine: func(p state.Person) bool { return strings.EqualFold(p.Login, machine.Login) },
-	}, t, state.Job{Kind: state.JobFinish}}
-}
-
-// finish does the job, and returns its event.
-func (w *world) finish(t *testing.T) event.PRFinished {
-	t.Helper()
-	e, err := w.steps.Finish(t.Context(), w.attempt())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return event.Of[event.PRFinished](e)
-}
-
-func (w *world) attempt() *step.Attempt {
-	log := zerolog.New(io.Discard)
-	return step.NewAttempt(&w.job, w.task, marks{}, &log)
-}
 
 // TestMerge: errand merges the commit that a person with write access approved, if nothing is missing, and otherwise says what is.
 func TestMerge(t *testing.T) {
@@ -170,27 +28,43 @@ func TestMerge(t *testing.T) {
 		want   string // the effect, or what it waits for
 	}{
 		"nothing is missing": {func(*world) {}, "merge PR_1 " + head + " SQUASH"},
-		"a merge queue":      {func(w *world) { w.queue.Required = true }, "enqueue PR_1 " + head},
-		"in the merge queue": {func(w *world) { w.queue = forge.MergeQueue{Required: true, Queued: true} }, "queued"},
+		"a merge queue":      {func(w *world) { w.m.NeedsQueue = true }, "enqueue PR_1 " + head},
+		"in the merge queue": {func(w *world) { w.m.NeedsQueue, w.m.Queued = true, true }, "queued"},
 
 		"refused before": {func(w *world) { w.task.PR.MergeTried = head }, "GitHub refused to merge it; after the next approval errand tries again"},
-		"dropped by the queue": {func(w *world) { w.task.PR.MergeTried, w.queue.Required = head, true },
+		"dropped by the queue": {func(w *world) { w.task.PR.MergeTried, w.m.NeedsQueue = head, true },
 			"it was removed from the merge queue; after the next approval errand adds it again"},
-		"still in the queue": {func(w *world) { w.task.PR.MergeTried, w.queue = head, forge.MergeQueue{Required: true, Queued: true} }, "queued"},
+		"still in the queue": {func(w *world) { w.task.PR.MergeTried, w.m.NeedsQueue, w.m.Queued = head, true, true }, "queued"},
+		"approved again in the queue, and taken back": {func(w *world) {
+			w.task.PR.Queued, w.m.NeedsQueue, w.m.Queued = true, true, true
+			w.task.Feedback = []state.Feedback{{Kind: state.FeedbackReview}}
+		}, "dequeue PR_1"},
+		"queued when errand died, and taken back": {func(w *world) {
+			w.job.Attempted, w.m.NeedsQueue, w.m.Queued = true, true, true
+			w.task.Phase = state.PhaseAddressingReview
+		}, "dequeue PR_1"},
+		"queued, and the task ended": {func(w *world) {
+			w.task.PR.Queued, w.m.NeedsQueue, w.m.Queued = true, true, true
+			w.task.Phase = state.PhaseCancelled
+		}, "dequeue PR_1"},
+		"queued, and pushed to": {func(w *world) {
+			w.task.PR.Queued, w.m.NeedsQueue, w.m.Queued, w.m.Head = true, true, true, older
+		}, "dequeue PR_1"},
+		"ended": {func(w *world) { w.task.Phase = state.PhaseCancelled }, ""},
 		"queued, and taken back": {func(w *world) {
-			w.task.PR.MergeTried, w.queue = head, forge.MergeQueue{Required: true, Queued: true}
+			w.task.PR.MergeTried, w.m.NeedsQueue, w.m.Queued = head, true, true
 			w.reviews = append(w.reviews, review(bob, state.ReviewChangesRequested, head))
 		}, "dequeue PR_1"},
 		"queued, and paused": {func(w *world) {
-			w.task.PR.MergeTried, w.queue = head, forge.MergeQueue{Required: true, Queued: true}
+			w.task.PR.MergeTried, w.m.NeedsQueue, w.m.Queued = head, true, true
 			w.steps.Paused = func(context.Context, int64) (*state.Waiting, error) { return &state.Waiting{}, nil }
 		}, "dequeue PR_1"},
 		"queued, and a round has begun": {func(w *world) {
-			w.task.PR.MergeTried, w.queue = head, forge.MergeQueue{Required: true, Queued: true}
+			w.task.PR.Queued, w.m.NeedsQueue, w.m.Queued = true, true, true
 			w.task.Phase = state.PhaseAddressingReview
 		}, "dequeue PR_1"},
 		"queued by a person, and taken back": {func(w *world) {
-			w.queue = forge.MergeQueue{Required: true, Queued: true}
+			w.m.NeedsQueue, w.m.Queued = true, true
 			w.reviews = append(w.reviews, review(bob, state.ReviewChangesRequested, head))
 		}, "bob requests changes"},
 		"another commit was refused": {func(w *world) { w.task.PR.MergeTried = older }, "merge PR_1 " + head + " SQUASH"},
@@ -296,6 +170,8 @@ func TestDraft(t *testing.T) {
 		"paused": {func(w *world) {
 			w.steps.Paused = func(context.Context, int64) (*state.Waiting, error) { return &state.Waiting{}, nil }
 		}, false, false},
+		"hidden checks":          {func(w *world) { w.report = green.Report{Head: head, Incomplete: "GitHub hides them"} }, false, false},
+		"hidden checks and late": {func(w *world) { w.report = green.Report{Head: head, Incomplete: "GitHub hides them"} }, true, true},
 		"another head, and late": {func(w *world) { w.m.Head = older }, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -328,6 +204,28 @@ func TestMarkedByAPerson(t *testing.T) {
 	}
 }
 
+// TestCrashAfterTheDraftWasMarkedReady: the next attempt finds it ready, and says why if no check has started.
+func TestCrashAfterTheDraftWasMarkedReady(t *testing.T) {
+	t.Parallel()
+	for _, is := range []green.State{green.Success, green.Pending} {
+		w := newWorld()
+		w.task.Settings.Draft, w.task.Settings.Merge, w.job.Attempted, w.report = settings.DraftUntilGreen, settings.MergeNever, true, check(is)
+		if read := w.finish(t); read.Result != event.FinishReady || read.Late != (is == green.Pending) || strings.Join(w.did, "; ") != "request bob" {
+			t.Errorf("%s: did %v, result %+v", is, w.did, read)
+		}
+	}
+}
+
+// TestCrashAfterItWasTakenBack: the next attempt does not find the pull request in the queue, and says that errand removed it.
+func TestCrashAfterItWasTakenBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.task.PR.Queued, w.job.Attempted, w.task.Phase = true, true, state.PhaseAddressingReview
+	if read := w.finish(t); !read.Dequeued || read.Waits == "" || len(w.did) > 0 {
+		t.Errorf("did %v, result %+v", w.did, read)
+	}
+}
+
 // TestRefusals: the first refusal may be due to something that has just changed. At the second attempt all ways of merging are tried, and the last
 // refusal counts.
 func TestRefusals(t *testing.T) {
@@ -339,7 +237,11 @@ func TestRefusals(t *testing.T) {
 	if read := w.finish(t); read.Result != event.FinishUnknown || len(w.did) != 1 {
 		t.Errorf("first attempt: did %v, result %+v", w.did, read)
 	}
-	w.job.Args.Reads, w.did = 1, nil
+	w.job.Args.Reads, w.did = 1, nil // GitHub did not know something
+	if read := w.finish(t); read.Result != event.FinishUnknown || !read.Refused || len(w.did) != 1 {
+		t.Errorf("first refusal: did %v, result %+v", w.did, read)
+	}
+	w.job.Args.Refused, w.did = true, nil
 	if read := w.finish(t); read.Result != event.FinishMerged || !slices.Equal(w.did, []string{squash, rebase}) {
 		t.Errorf("second attempt: did %v, result %+v", w.did, read)
 	}
@@ -363,7 +265,7 @@ func TestRefusals(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	merge := "merge PR_1 " + head + " SQUASH"
-	for _, call := range []string{"read", "checks", "reviews", "threads", "queue", "permission", merge} {
+	for _, call := range []string{"read", "checks", "reviews", "threads", "permission", merge} {
 		w := newWorld()
 		w.fail[call] = &forge.Error{Op: call, Reason: "GitHub does not answer.", Class: forge.ClassUnknown, Err: errors.New("EOF")}
 		if e, err := w.steps.Finish(t.Context(), w.attempt()); err == nil || !strings.Contains(err.Error(), "EOF") && !strings.Contains(err.Error(), "GitHub does not answer") {

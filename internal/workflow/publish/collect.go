@@ -61,7 +61,6 @@ type GitHub interface {
 	OpenPR(ctx context.Context, r forge.Repo, p forge.NewPR) (forge.PR, error)
 	PR(ctx context.Context, r forge.Repo, number int) (forge.PR, error)
 	Merging(ctx context.Context, r forge.Repo, number int) (forge.Merging, error)
-	MergeQueue(ctx context.Context, r forge.Repo, number int) (forge.MergeQueue, error)
 	DequeuePR(ctx context.Context, r forge.Repo, pull string) error
 	DisableAutoMerge(ctx context.Context, r forge.Repo, pull string) error
 	UpdatePRBranch(ctx context.Context, r forge.Repo, pull, head string, rebase bool) (string, error)

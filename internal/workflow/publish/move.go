@@ -83,14 +83,10 @@ func (s *Steps) mergePending(ctx context.Context, w *step.Attempt) (forge.Mergin
 	if !m.Open || m.Head == w.Task.Work.Head {
 		return m, nil, nil
 	}
-	queue, err := s.GitHub.MergeQueue(ctx, w.Repo, w.Task.PR.Number)
-	if err != nil {
-		return m, nil, fmt.Errorf("read the merge queue: %w", err)
-	}
-	if m.AutoMerge == "" && !queue.Queued {
+	if m.AutoMerge == "" && !m.Queued {
 		return m, nil, nil
 	}
-	return m, &event.MergePending{AutoMerge: m.AutoMerge, Queued: queue.Queued}, nil
+	return m, &event.MergePending{AutoMerge: m.AutoMerge, Queued: m.Queued}, nil
 }
 
 // branchExists returns the event of a branch that exists before errand, as far as the store knows, has published anything.
