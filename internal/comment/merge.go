@@ -51,10 +51,10 @@ func (p post) merge() string {
 		return addressed(p.By, "this pull request is approved, but errand could not merge it. "+markdown.Sentence(markdown.Line(p.Text, 300))+
 			" Merge it yourself, or remove the cause; errand tries again after the next approval.")
 	case state.MergeDequeued:
-		return "The next push adds commits that nobody has reviewed, so errand removes this pull request from the merge queue before it. Add it again after your review."
+		return "This pull request is removed from the merge queue, because errand is about to push commits that are not reviewed yet. Add it again after your review."
 	case state.MergeAutoDisabled:
-		return "The next push adds commits that nobody has reviewed, so errand disables auto-merge before it, which " + markdown.Code(markdown.CutWithNote(item, 60)) +
-			" had enabled. Enable it again after your review."
+		return "Auto-merge, which " + markdown.Code(markdown.CutWithNote(item, 60)) + " had enabled, is disabled, because errand is about to push commits that are " +
+			"not reviewed yet. Enable it again after your review."
 	}
 	return p.embed()
 }

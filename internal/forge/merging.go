@@ -27,7 +27,7 @@ type Merging struct {
 	IsBehind bool
 	// Methods are the ways in which the repository's pull requests may be merged, as GraphQL names them: MERGE, SQUASH, REBASE.
 	Methods []string
-	// AutoMerge is the login of the person who had GitHub merge the pull request as soon as nothing is missing; empty if nobody had.
+	// AutoMerge is the login of the person who enabled GitHub's auto-merge; empty if it is disabled.
 	AutoMerge string
 	// NeedsQueue is set if the base is merged into by a merge queue only, and Queued if the pull request is in it. Old Enterprise Servers have none.
 	NeedsQueue, Queued bool

@@ -328,13 +328,13 @@ var publishRows = []Row{
 		From: building, On: event.KindMergePending,
 		when: all(hasPR, isCurrentWork),
 		To:   same, do: preventMerge,
-		Doc: "people are told, and errand prevents the merge before it pushes commits that nobody has reviewed",
+		Doc: "a comment announces that errand prevents the merge; then the branch is moved",
 	},
 	{
 		From: open, On: event.KindPRChanged,
 		when: hasPR,
 		To:   same, do: storePRChange,
-		Doc: "what it says is stored; if nothing else is missing, the pull request is marked ready or merged",
+		Doc: "whether it is a draft is stored; if nothing is missing, the pull request is marked ready or merged",
 	},
 	{
 		From: anyPhase, On: event.KindPRFinished,

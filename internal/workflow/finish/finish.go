@@ -1,8 +1,8 @@
 // Package finish gets a task's open pull request reviewed and merged, as far as the settings say: it marks a draft ready for review once its
 // checks succeed, and merges a pull request once a person has approved it and nothing is missing.
 //
-// Everything that decides is read from GitHub in the same step, and every effect names the commit that it is about, so that a push in between
-// has GitHub refuse it. Start with Steps.Finish.
+// Everything that decides is read from GitHub in the same step. A merge names the commit that was approved, so GitHub refuses it after a push in
+// between. Start with Steps.Finish.
 package finish
 
 import (
@@ -26,7 +26,7 @@ type Steps struct {
 	Now    func() time.Time
 	// ChecksQuiet is how long no check may have appeared before a head is green that needs none.
 	ChecksQuiet time.Duration
-	// Operators is whether errand's operator lets it merge, whatever the settings of a task say that began earlier.
+	// Operators is the operator's present setting. It counts for tasks that began under another one, too.
 	Operators settings.MergeMode
 	// IsMachine reports whether an account is one that people assign issues to for errand. Its approvals are nobody's.
 	IsMachine func(state.Person) bool
