@@ -36,6 +36,9 @@ type PR struct {
 	// Undecided is since when some checks of the head that count are not complete or not reported; zero if all are, or it is unknown.
 	Undecided time.Time `json:"undecided,omitzero"`
 
+	// DraftAt is when an event last said whether the pull request is a draft.
+	DraftAt time.Time `json:"draft_at,omitzero"`
+
 	// MarkedReady is set once the draft was marked ready for review, by errand or a person, or GitHub has refused that. errand does it once: who makes
 	// it a draft again wants to wait. LateAt is when it does so although no check of the present head has started.
 	MarkedReady bool      `json:"marked_ready,omitempty"`

@@ -206,8 +206,9 @@ type (
 
 	// PRFinished says what was done, or is missing, to have the pull request reviewed or merged.
 	PRFinished struct {
-		Head   string       `json:"head"`  // the commit that was read
-		Draft  bool         `json:"draft"` // whether it is a draft now
+		Head   string       `json:"head"`             // the commit that was read
+		Draft  bool         `json:"draft"`            // whether it is a draft now
+		ReadAt time.Time    `json:"read_at,omitzero"` // when the job began to read it
 		Result FinishResult `json:"result"`
 		Late   bool         `json:"late,omitempty"` // it was marked ready although no required check has started
 		// Waits is why it is not merged yet, a clause for people, and Refusal GitHub's reason, a sentence.

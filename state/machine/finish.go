@@ -87,7 +87,7 @@ func approver(c *change) state.Person {
 // storePRChange stores whether the pull request is a draft, if the event says so.
 func storePRChange(c *change) {
 	if draft := of[event.PRChanged](c).Draft; draft != nil {
-		c.t.PR.Draft = *draft
+		c.t.PR.Draft, c.t.PR.DraftAt = *draft, c.e.Now
 	}
 }
 
@@ -100,7 +100,9 @@ func isDraftLate(c *change) bool {
 // that of a person.
 func storeFinish(c *change) {
 	read, pr := of[event.PRFinished](c), c.t.PR
-	pr.Draft, pr.MergeWaits = read.Draft, ""
+	if pr.MergeWaits = ""; !read.ReadAt.Before(pr.DraftAt) { // else somebody changed it after the read
+		pr.Draft = read.Draft
+	}
 	if read.By.ID != 0 && read.Head == c.t.Branch.Head { // also if the webhook was lost, or a round ended without a commit
 		pr.Ready, pr.ReadyBy = true, read.By.Login
 	}

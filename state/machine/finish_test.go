@@ -115,6 +115,26 @@ func TestDraftIsMarkedReady(t *testing.T) {
 	}
 }
 
+// TestOlderReadOfADraft: what the job read before somebody changed the pull request does not undo the change.
+func TestOlderReadOfADraft(t *testing.T) {
+	t.Parallel()
+	l := draftPR(t, settings.DraftUntilGreen)
+	l.checks("success")
+	readAt := l.now
+	for _, isDraft := range []bool{false, true} { // errand's own change, and then that of a person
+		l.now = l.now.Add(time.Second)
+		l.do(event.Event{Payload: event.PRChanged{Draft: &isDraft}})
+	}
+	l.do(event.Event{Payload: event.PRFinished{Head: l.task.Branch.Head, Result: event.FinishReady, ReadAt: readAt}})
+	if !l.task.PR.Draft || !l.task.PR.MarkedReady {
+		t.Errorf("got %+v after the older read, want a draft that was ready before", l.task.PR)
+	}
+	l.do(event.Event{Payload: event.PRFinished{Head: l.task.Branch.Head, ReadAt: l.now.Add(time.Second)}})
+	if l.task.PR.Draft {
+		t.Error("a newer read is not stored")
+	}
+}
+
 // late lets the wait for checks of a head end.
 func (l *life) late(head string) {
 	l.t.Helper()

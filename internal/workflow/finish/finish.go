@@ -66,6 +66,7 @@ func (s *Steps) Finish(ctx context.Context, w *step.Attempt) (event.Event, error
 	if t.Phase != state.PhasePROpen && !t.PR.Queued && !w.Job.Attempted {
 		return step.Done(), nil // it is done after the present work
 	}
+	readAt := s.Now()
 	m, err := s.read(ctx, w)
 	if err != nil {
 		return event.Event{}, err
@@ -73,7 +74,7 @@ func (s *Steps) Finish(ctx context.Context, w *step.Attempt) (event.Event, error
 	if !m.Open { // a webhook says so
 		return step.Done(), nil
 	}
-	f := &finish{Steps: s, Attempt: w, m: m, read: event.PRFinished{Head: m.Head, Draft: m.Draft, Reads: w.Job.Args.Reads}}
+	f := &finish{Steps: s, Attempt: w, m: m, read: event.PRFinished{Head: m.Head, Draft: m.Draft, ReadAt: readAt, Reads: w.Job.Args.Reads}}
 	if m.Head != t.Branch.Head && !t.PR.Queued {
 		return f.waits(notProcessed), nil
 	}
