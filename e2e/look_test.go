@@ -252,11 +252,11 @@ func settle(ts *testscript.TestScript, neg bool, args []string) {
 func (s *story) settle() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := s.w.GitHub.WaitHooks(ctx); err != nil {
-		return fmt.Errorf("settle: webhooks: %w", err)
-	}
 	busy, calm, since, polled := "", 0, time.Now(), s.polls()
 	for ctx.Err() == nil {
+		if err := s.w.GitHub.WaitHooks(ctx); err != nil { // also those that errand's last jobs have caused
+			return fmt.Errorf("settle: webhooks: %w", err)
+		}
 		busy = s.busy(ctx)
 		if busy != "" {
 			calm, since, polled = 0, time.Now(), s.polls()

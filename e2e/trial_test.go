@@ -74,7 +74,7 @@ func TestTrialOfTheSetup(t *testing.T) {
 func start(ctx context.Context, t *testing.T, out io.Writer, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, time.Second
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, 30*time.Second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

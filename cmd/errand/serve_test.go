@@ -35,16 +35,24 @@ func TestServe(t *testing.T) {
 		signal syscall.Signal
 		hold   bool // an endless request delays the graceful end
 		again  bool // a second signal
+		limit  string
 	}{
 		"stopped by SIGTERM":                {signal: syscall.SIGTERM},
 		"stopped by SIGINT":                 {signal: syscall.SIGINT},
 		"second signal ends it immediately": {signal: syscall.SIGINT, hold: true, again: true},
-		"one signal: waits for the limit":   {signal: syscall.SIGTERM, hold: true},
+		"one signal: waits for the limit":   {signal: syscall.SIGTERM, hold: true, limit: "500ms"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := start(t, bin)
+			cmd := command(t, bin, "127.0.0.1:0", t.TempDir())
+			if tt.limit != "" {
+				file := cmd.Args[len(cmd.Args)-1]
+				if err := os.WriteFile(file, []byte(strings.Replace(string(read(t, file)), "shutdown: 30s", "shutdown: "+tt.limit, 1)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := begin(t, cmd)
 			if got := get(t, "http://"+p.addr+"/healthz"); got != http.StatusOK {
 				t.Errorf("/healthz answers %d", got)
 			}
@@ -154,12 +162,12 @@ github: {app_id: 1, private_key: env:ERRAND_PRIVATE_KEY, webhook_secret: env:ERR
 admin: {token: env:ERRAND_ADMIN_TOKEN}
 models: {anthropic: {url: %q, key: env:ANTHROPIC_API_KEY}}
 local: {kind: plain}
-timing: {shutdown: 500ms}
+timing: {shutdown: 30s}
 `, listen, filepath.Join(dir, "data"), github.URL, github.URL)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, bin, "serve", "-c", file)
 	cmd.Env = env

@@ -241,7 +241,7 @@ func until(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
-	for end := time.Now().Add(time.Minute); !ok(); <-pause.C {
+	for end := time.Now().Add(5 * time.Minute); !ok(); <-pause.C {
 		if time.Now().After(end) {
 			tb.Fatalf("timeout while waiting for %s", what)
 		}

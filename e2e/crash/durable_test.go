@@ -28,7 +28,7 @@ import (
 const (
 	hookClients = 16 // concurrently
 	hooksEach   = 6  // webhooks from each; the next client delivers each of them again
-	traced      = time.Minute
+	traced      = 4 * time.Minute
 )
 
 // TestHeavyDurable observes the real `errand serve` with strace: every 200 to GitHub must come after the delivery is in

@@ -101,7 +101,7 @@ func playWith(t *testing.T, change func(*demo.Config)) *played {
 		}
 	})
 	say := func(format string, args ...any) { p.said = append(p.said, fmt.Sprintf(format, args...)) }
-	script := &demo.Play{World: p.world, Say: say, Wait: func(string, time.Duration) {}, Patience: 2 * time.Minute}
+	script := &demo.Play{World: p.world, Say: say, Wait: func(string, time.Duration) {}, Patience: 5 * time.Minute}
 	if p.res, err = script.Run(t.Context()); err != nil {
 		text, _ := os.ReadFile(log.Name())
 		t.Fatalf("%v\n%s", err, tail(string(text), 40))

@@ -41,7 +41,7 @@ type world struct {
 }
 
 // soon is the timeout of tests for something that happens immediately unless it is broken.
-const soon = 10 * time.Second
+const soon = time.Minute
 
 // recorded returns the record of one finished request.
 func (w *world) recorded(t *testing.T) Request {

@@ -94,7 +94,7 @@ func TestTimedOutCallIsCharged(t *testing.T) {
 			b := &taskLedger{task: *someTask()}
 			w := newVMEnd(t, nil, func(c *Config) {
 				c.Providers = map[string]Provider{"anthropic": {BaseURL: model.URL, Key: modelKey, Header: "X-Api-Key", API: modelapi.Anthropic}}
-				c.Tasks, c.Ledger, c.Prices, c.IdleTimeout = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, 50*time.Millisecond
+				c.Tasks, c.Ledger, c.Prices, c.IdleTimeout = b, b, modelapi.Prices{"claude-x": {Input: 3, Output: 15}}, time.Second
 			})
 			// The handler is called directly, so that its end can be observed.
 			req, answer := httptest.NewRequestWithContext(t.Context(), http.MethodPost, modelPath, strings.NewReader(test.body)), httptest.NewRecorder()

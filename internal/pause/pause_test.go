@@ -301,7 +301,7 @@ func TestRunContinuesTasksAfterARestart(t *testing.T) {
 func TestTaskThatWaitsTooLateContinues(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.cfg.Again = 3 * time.Second // longer than the lines below take, also on a busy host
+	w.cfg.Again = 10 * time.Second // longer than the lines below take, also on a busy host
 	w.pause("", "", "paused; no agent is working")
 	key := w.begin(7, 1)
 	stale, err := w.Waiting(t.Context(), key.Repo)

@@ -91,7 +91,7 @@ func TestKeepaliveNoticesSilence(t *testing.T) {
 	t.Parallel()
 	v := newVM(t)
 	f := newFreezer(t, v)
-	c := dialEndpoint(t, v, f.endpoint(v), remote.Config{KeepaliveEvery: 10 * time.Millisecond, KeepaliveDeadline: 200 * time.Millisecond})
+	c := dialEndpoint(t, v, f.endpoint(v), remote.Config{KeepaliveEvery: 10 * time.Millisecond, KeepaliveDeadline: 3 * time.Second})
 	out, wait, err := c.Stream(deadline(t), remote.Cmd{Argv: []string{"sleep", "60"}})
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func TestPoolGivesUp(t *testing.T) {
 			p := newPool(t, v, func(context.Context, string) (remote.Endpoint, error) {
 				asked.Add(1)
 				return test.ep, test.err
-			}, 300*time.Millisecond)
+			}, 3*time.Second)
 			_, err := p.Client(deadline(t), "one")
 			wantErr(t, "Client", err, test.want)
 			if once := asked.Load() == 1; once != test.once {

@@ -92,10 +92,10 @@ var runs = map[string]struct {
 	"duration": {
 		spec: func() runner.Spec {
 			s := shell("a", `trap 'echo last word; exit 9' INT; while :; do sleep 0.05; done`)
-			s.Duration = 300 * time.Millisecond
+			s.Duration = 3 * time.Second
 			return s
 		}(),
-		lines: []string{"runner: The run is being ended: it exceeded its time limit of 300ms.", "stdout: last word"},
+		lines: []string{"runner: The run is being ended: it exceeded its time limit of 3s.", "stdout: last word"},
 		exit:  runlog.Exit{Cause: runlog.CauseDuration, Code: 9},
 	},
 	"stalled": {

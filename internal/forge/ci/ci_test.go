@@ -277,7 +277,7 @@ func TestFailedCheckCannotBeRead(t *testing.T) {
 			f.steps = []m{step("Run make", "failure", "02", "04")}
 			got, err := f.read(t, func(c *forge.Config) {
 				if c.Timeout = time.Minute; strings.Contains(name, "never") {
-					c.Timeout = 200 * time.Millisecond
+					c.Timeout = 3 * time.Second
 				}
 			})
 			class, _ := forge.Classify(err)

@@ -249,7 +249,7 @@ func TestLyingGitHub(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if strings.Contains(name, "hanging") {
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 			}

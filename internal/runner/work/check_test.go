@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 				{Name: "changed", Command: `printf '[%s]' {changed_files}; echo; echo "$ERRAND_CHANGED_FILES"`},
 				{Name: "history", Command: "git log --format=%s; git rev-parse --abbrev-ref HEAD; git diff --stat origin/main HEAD | tail -1"},
 				{Name: "tail", Command: "seq 1 500; exit 3"},
-				{Name: "slow", Command: "trap '' INT TERM; setsid sleep " + mark + " & echo begun; sleep " + mark, Timeout: 2 * time.Second},
+				{Name: "slow", Command: "trap '' INT TERM; setsid sleep " + mark + " & echo begun; sleep " + mark, Timeout: 5 * time.Second},
 				{Name: "leftover", Command: "setsid sleep " + mark + " & echo left"},
 			},
 		})
