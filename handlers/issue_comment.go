@@ -34,7 +34,7 @@ func (m *Mapper) issueComment(ctx context.Context, payload []byte) ([]event.Even
 			return nil, "not one of errand's pull requests", err
 		}
 		ev.Task = t.Key
-	} else {
+	} else if e.Issue.Title != nil { // a sweep leaves out a text that the comment's author has not seen
 		issue = issueOf(e.Issue, extraOf(payload).issueType())
 	}
 	written := &state.Comment{ID: c.GetID(), Node: c.GetNodeID(), Body: c.GetBody(), At: at(c.CreatedAt), OnPR: onPR}

@@ -14,6 +14,8 @@ type Frozen struct {
 	Hash  string    `json:"hash"` // of title, body and files, see FreezeHash
 	At    time.Time `json:"at"`
 	By    Person    `json:"by"`
+	// ShownAt is when, by GitHub's clock, the event happened that showed this text. Older edits do not replace it.
+	ShownAt time.Time `json:"shown_at,omitzero"`
 	// Files are the sorted SHA-256 digests of the files attached to the text that were read.
 	Files []string `json:"files,omitempty"`
 	// Changed is the newer text by a person without write access; it is shown until a person with write access comments

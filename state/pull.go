@@ -54,6 +54,9 @@ type PR struct {
 	// PreventMerge is set before errand disables auto-merge, or removes the pull request from the merge queue, to push commits that nobody has reviewed.
 	PreventMerge bool `json:"prevent_merge,omitempty"`
 
+	// ReviewedAt is when a review by a person with write access was last received.
+	ReviewedAt time.Time `json:"reviewed_at,omitzero"`
+
 	Ready bool `json:"ready,omitempty"` // approved, ready to merge
 	DCO   bool `json:"dco,omitempty"`   // a check of its commits for sign-offs failed
 	// ReadyBy is the login of the person who approved it without text.

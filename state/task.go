@@ -214,6 +214,8 @@ type Trigger struct {
 	By  Person     `json:"by"`
 	Via TriggerVia `json:"via"`
 	At  time.Time  `json:"at"`
+	// Again is when the same trigger was last given again. An earlier removal does not cancel the task.
+	Again time.Time `json:"again,omitzero"`
 	// Base is the branch named in the trigger ("base: NAME"), empty for the configured one.
 	Base string `json:"base,omitempty"`
 	// Operator is set if the operator began this life. By then requested the life before; it is the operator if there was none.

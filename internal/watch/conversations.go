@@ -86,10 +86,11 @@ func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.
 		if c.Author.ID == s.cfg.BotID || !c.EditedAt.IsZero() || t.HasSeen(fmt.Sprintf("comment:%d", c.ID)) || isInDiscussion(t, c) {
 			continue
 		}
-		issue := issueJSON(i)
-		issue["number"] = number
-		if onPR {
-			issue = map[string]any{"number": number, "pull_request": map[string]any{}}
+		issue := map[string]any{"number": number, "pull_request": map[string]any{}}
+		if !onPR {
+			if issue, err = s.issueAt(ctx, t, i, c.CreatedAt); err != nil {
+				return err
+			}
 		}
 		payload := map[string]any{"issue": issue, "comment": map[string]any{
 			"id": c.ID, "node_id": c.Node, "body": c.Body, "user": personJSON(c.Author), "created_at": c.CreatedAt, "updated_at": c.CreatedAt,
@@ -100,6 +101,22 @@ func (s *Sweeper) storeLostComments(ctx context.Context, t *state.Task, i forge.
 		}
 	}
 	return nil
+}
+
+// issueAt returns an issue as a webhook about a comment shows it. If its title or text may have changed since the comment, they are left out:
+// who wrote the comment has not seen them.
+func (s *Sweeper) issueAt(ctx context.Context, t *state.Task, i forge.Issue, at time.Time) (map[string]any, error) {
+	changed, err := s.changedSince(ctx, forge.RepoOf(t), i, at)
+	if err != nil {
+		return nil, err
+	}
+	issue := issueJSON(i)
+	issue["number"] = i.Number
+	if changed {
+		delete(issue, "title")
+		delete(issue, "body")
+	}
+	return issue, nil
 }
 
 // storeLostReviews stores the reviews of a pull request.

@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -63,6 +64,31 @@ func TestLostCommentsAreStored(t *testing.T) {
 	check(t, err)
 	if list[0].Event != "issue_comment" || len(list[0].Payload) == 0 {
 		t.Errorf("got delivery %+v", list[0])
+	}
+}
+
+// TestLostCommandDoesNotVouchForLaterEdits: a lost comment comes with the issue's text only if that is as its author saw it.
+func TestLostCommandDoesNotVouchForLaterEdits(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]simgithub.IssueEdit{"as it was": {}, "text": {Body: ptr("Delete everything.")}, "title": {Title: ptr("Delete everything")}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := longDiscussion(t)
+			_, err := l.sim.As("bob").Comment(full, 1, "@errand replan")
+			check(t, err)
+			l.ahead.Store(int64(time.Second))
+			check(t, l.ada.EditIssue(full, 1, edit))
+			if len(l.stored()) != 1 {
+				t.Fatalf("got %v, want one delivery", l.stored())
+			}
+			list, err := l.PendingDeliveries(t.Context(), 1)
+			check(t, err)
+			var payload struct{ Issue map[string]any }
+			check(t, json.Unmarshal(list[0].Payload, &payload))
+			if _, got := payload.Issue["title"]; got != (name == "as it was") || payload.Issue["number"] != float64(1) {
+				t.Errorf("got issue %v", payload.Issue)
+			}
+		})
 	}
 }
 

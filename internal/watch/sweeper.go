@@ -287,7 +287,7 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 		events = append(events, event.Event{At: i.ClosedAt, Payload: event.IssueClosed{}})
 	}
 	if t.Trigger.Via == state.TriggerAssigned && !s.isAssigned(i) || t.Trigger.Via == state.TriggerLabel && !s.isLabeled(i) {
-		events = append(events, event.Event{Via: t.Trigger.Via, Payload: event.Untriggered{}})
+		events = append(events, event.Event{Via: t.Trigger.Via, At: i.UpdatedAt, Payload: event.Untriggered{}})
 	}
 	switch {
 	case i.Locked && !t.Locked:
@@ -310,7 +310,7 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 // isBaseAhead reports whether a task does not know yet that its pull request has a conflict with its base, or no longer has one, or lacks
 // nothing but its newest commits. GitHub sends no webhook when that begins, and those about pushes may be lost.
 func isBaseAhead(t *state.Task, pr forge.PR) bool {
-	isNews := pr.Mergeable != nil && *pr.Mergeable == t.PR.Conflict
+	isNews := pr.Mergeable != nil && *pr.Mergeable == t.PR.Conflict || t.Branch.Head != "" && pr.Head != t.Branch.Head
 	return pr.Open && t.Phase == state.PhasePROpen && (isNews || pr.MergeState == "behind" && t.IsMergeReady())
 }
 

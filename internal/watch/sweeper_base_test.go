@@ -13,12 +13,14 @@ func TestSweepReportsConflicts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		conflict, known bool
+		pushed          bool // the webhook about it was lost
 		want            bool
 	}{
 		"a new conflict":      {conflict: true, want: true},
 		"a known conflict":    {conflict: true, known: true},
 		"a resolved conflict": {known: true, want: true},
 		"no conflict":         {},
+		"an unknown head":     {pushed: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,6 +35,9 @@ func TestSweepReportsConflicts(t *testing.T) {
 			p, err := l.sim.As("bob").OpenPull(full, simgithub.NewPull{Title: "Mend it", Head: "errand/1"})
 			check(t, err)
 			l.prOpen(p.Number, head)
+			if c.pushed {
+				push("errand/1", "# theirs, too\n")
+			}
 			if c.conflict {
 				push("main", "# theirs\n")
 			}

@@ -168,8 +168,13 @@ func storePush(c *change) {
 		c.t.PR.Updates = 0
 		resetRepairs(c)
 	}
-	if head := of[event.Pushed](c).Head; c.t.Work == nil && head != "" {
+	head := of[event.Pushed](c).Head
+	switch {
+	case head == "":
+	case c.t.Work == nil:
 		c.t.Branch.Head, c.t.Branch.Tree = head, ""
+	case head != c.t.Branch.Head && head != c.t.Work.Head: // the branch is read after the present work
+		c.t.Branch.BaseMoved = true
 	}
 }
 

@@ -248,6 +248,10 @@ func applyExamination(c *change) {
 		enqueueChecks(c, e.Again, 0)
 		return
 	}
+	if c.t.PR.Checks != checksFailed && (len(e.Failures) > 0 || slices.ContainsFunc(e.Notes, fails)) {
+		c.note = "the checks have changed since they were read"
+		return
+	}
 	if len(e.Failures) > 0 && mayLaunchRepair(c) {
 		beginRepair(c)
 		return

@@ -151,22 +151,25 @@ func TestChecksAreExamined(t *testing.T) {
 		over     bool
 		read     time.Duration // when the checks are read again
 	}{
-		"an agent may repair them":  {phase: state.PhaseAddressingReview},
-		"nothing for an agent":      {examined: changes{none}, phase: state.PhasePROpen, over: true},
-		"of an older head":          {examined: changes{old}, phase: state.PhasePROpen},
-		"all succeed by now":        {examined: changes{none, noNotes}, phase: state.PhasePROpen},
-		"the agent changed nothing": {task: repaired(3, state.CIRepair{Runs: 1, Tried: "H"}), phase: state.PhasePROpen, over: true},
-		"one runs again":            {examined: changes{rerun}, phase: state.PhasePROpen, read: time.Hour},
-		"closed meanwhile":          {task: func(t *state.Task) { t.PR.State = state.PRClosed }, phase: state.PhasePROpen},
-		"no more agent runs":        {task: func(t *state.Task) { t.UnattendedLaunches = maxUnattendedLaunches }, phase: state.PhasePROpen, over: true},
-		"a limit of one":            {task: repaired(1, state.CIRepair{Runs: 1}), phase: state.PhasePROpen, over: true},
-		"a limit of ten":            {task: repaired(10, state.CIRepair{Runs: 3}), phase: state.PhasePROpen, over: true},
-		"never":                     {task: func(t *state.Task) { t.Settings.Limits.Checks = 0 }, phase: state.PhasePROpen},
+		"an agent may repair them":                {phase: state.PhaseAddressingReview},
+		"nothing for an agent":                    {examined: changes{none}, phase: state.PhasePROpen, over: true},
+		"of an older head":                        {examined: changes{old}, phase: state.PhasePROpen},
+		"all succeed by now":                      {examined: changes{none, noNotes}, phase: state.PhasePROpen},
+		"they run again by now":                   {task: func(t *state.Task) { t.PR.Checks = "pending" }, phase: state.PhasePROpen},
+		"they succeed after a re-run by a person": {task: func(t *state.Task) { t.PR.Checks = "success" }, examined: changes{none}, phase: state.PhasePROpen},
+		"the agent changed nothing":               {task: repaired(3, state.CIRepair{Runs: 1, Tried: "H"}), phase: state.PhasePROpen, over: true},
+		"one runs again":                          {examined: changes{rerun}, phase: state.PhasePROpen, read: time.Hour},
+		"closed meanwhile":                        {task: func(t *state.Task) { t.PR.State = state.PRClosed }, phase: state.PhasePROpen},
+		"no more agent runs":                      {task: func(t *state.Task) { t.UnattendedLaunches = maxUnattendedLaunches }, phase: state.PhasePROpen, over: true},
+		"a limit of one":                          {task: repaired(1, state.CIRepair{Runs: 1}), phase: state.PhasePROpen, over: true},
+		"a limit of ten":                          {task: repaired(10, state.CIRepair{Runs: 3}), phase: state.PhasePROpen, over: true},
+		"never":                                   {task: func(t *state.Task) { t.Settings.Limits.Checks = 0 }, phase: state.PhasePROpen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			l.toPR()
+			l.task.PR.Checks = checksFailed
 			if c.task != nil {
 				c.task(l.task)
 			}

@@ -103,7 +103,8 @@ func storeFinish(c *change) {
 	if pr.MergeWaits = ""; !read.ReadAt.Before(pr.DraftAt) { // else somebody changed it after the read
 		pr.Draft = read.Draft
 	}
-	if read.By.ID != 0 && read.Head == c.t.Branch.Head { // also if the webhook was lost, or a round ended without a commit
+	isReviewed := read.ReadAt.Before(pr.ReviewedAt)                     // after the read: what people think of it may have changed
+	if read.By.ID != 0 && read.Head == c.t.Branch.Head && !isReviewed { // also if the webhook was lost, or a round ended without a commit
 		pr.Ready, pr.ReadyBy = true, read.By.Login
 	}
 	head := state.ShortHash(read.Head)
@@ -146,6 +147,9 @@ func storeFinish(c *change) {
 			pr.MarkedReady = true
 			post(fmt.Sprintf("not-ready-%d", pr.Number), state.MergeNotReady, read.Refusal)
 			return
+		}
+		if isReviewed { // the approval that was missing may have come
+			break
 		}
 		pr.MergeTried, pr.MergeWaits = read.Head, read.Waits
 		post("merge-refused-"+head, state.MergeRefused, read.Refusal)

@@ -135,6 +135,22 @@ func TestOlderReadOfADraft(t *testing.T) {
 	}
 }
 
+// TestReviewAfterTheRead: a review that arrives while the job works is newer than what the job read, so the merge is tried again, and an approval
+// that is no longer there does not come back.
+func TestReviewAfterTheRead(t *testing.T) {
+	t.Parallel()
+	for _, review := range []state.ReviewState{state.ReviewApproved, state.ReviewChangesRequested} {
+		l := mergeablePR(t)
+		readAt := l.now
+		l.now = l.now.Add(time.Second)
+		l.do(event.Event{By: colleague, Permission: state.PermissionWrite, Payload: event.Reviewed{Review: state.Review{ID: 3, State: review, Body: "See there."}}})
+		l.finished(event.FinishRefused, func(e *event.PRFinished) { e.ReadAt, e.By = readAt, writer })
+		if isReady := review == state.ReviewApproved; l.task.PR.MergeTried != "" || l.task.PR.Ready != isReady {
+			t.Errorf("%s: got tried %q, ready %t, want another try and ready %t", review, l.task.PR.MergeTried, l.task.PR.Ready, isReady)
+		}
+	}
+}
+
 // late lets the wait for checks of a head end.
 func (l *life) late(head string) {
 	l.t.Helper()
@@ -212,7 +228,7 @@ func TestWhenErrandMerges(t *testing.T) {
 // finished applies a result of the job.
 func (l *life) finished(r event.FinishResult, change ...func(*event.PRFinished)) {
 	l.t.Helper()
-	e := event.PRFinished{Head: l.task.Branch.Head, Draft: l.task.PR.Draft, Result: r}
+	e := event.PRFinished{Head: l.task.Branch.Head, Draft: l.task.PR.Draft, Result: r, ReadAt: l.now}
 	for _, do := range change {
 		do(&e)
 	}

@@ -225,9 +225,14 @@ func predatesTask(c *change) bool {
 	return !readFromGitHub && !c.e.At.IsZero() && c.e.At.Before(c.t.Trigger.At.Truncate(time.Second))
 }
 
+// predatesTrigger reports whether the removal of an assignment or a label was done before the trigger that counts.
+func predatesTrigger(c *change) bool {
+	return predatesTask(c) || !c.e.At.IsZero() && c.e.At.Before(c.t.Trigger.Again.Truncate(time.Second))
+}
+
 // needsVet reports whether the sender's permission must be read from GitHub first.
 func needsVet(e event.Event, t *state.Task) bool {
-	if e.Kind() == event.KindUntriggered && t == nil {
+	if e.Kind() == event.KindUntriggered && (t == nil || t.Ended()) {
 		return e.Permission == "" // the trigger may still be waiting for its permission: this event queues behind it
 	}
 	if e.Permission != "" || !e.Kind().NeedsPermission() {

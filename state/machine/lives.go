@@ -286,6 +286,9 @@ func restart(c *change) {
 	}
 	c.begin(t, "restarted by "+c.e.By.Handle())
 	c.freezeIssue(issue)
+	if c.e.By.Operator || c.e.Issue() == nil {
+		t.Frozen.ShownAt = old.Frozen.ShownAt
+	}
 	if c.e.By.Operator { // whose command does not accept edits: the text is the one that was frozen before
 		t.Frozen.By = old.Frozen.By
 	}

@@ -112,6 +112,9 @@ const triggerWindow = time.Minute
 // replaces a mention as the trigger, so that removing it cancels the task.
 func addTrigger(c *change) {
 	t := &c.t.Trigger
+	if c.e.Via == t.Via && c.e.At.After(t.Again) {
+		t.Again = c.e.At
+	}
 	if c.e.Via == event.ViaSweep || c.e.Via == t.Via {
 		return
 	}
@@ -131,7 +134,7 @@ func (c *change) freeze() { c.freezeIssue(*c.e.Issue()) }
 
 // freezeIssue stores an issue's text as the sender of the event vouches for it.
 func (c *change) freezeIssue(i state.Issue) {
-	frozen := state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+	frozen := state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By, ShownAt: c.e.At}
 	if old := c.t.Frozen; old.Matches(i.Title, i.Body) {
 		frozen.Hash, frozen.Files = old.Hash, old.Files
 	}
@@ -161,6 +164,9 @@ func (c *change) storeAttachments(l state.Launch) {
 func resumeAfterRevertedEdit(c *change) {
 	wasPaused := c.t.Waiting != nil && c.t.Waiting.Kind == state.WaitEdit
 	c.t.Frozen.Changed = nil
+	if c.e.At.After(c.t.Frozen.ShownAt) {
+		c.t.Frozen.ShownAt = c.e.At
+	}
 	if wasPaused {
 		c.t.Waiting = nil
 	}
@@ -178,12 +184,21 @@ func pauseForEdit(c *change) {
 	if old := c.t.Frozen.Changed; old != nil && old.Hash == state.FreezeHash(i.Title, i.Body) {
 		return // already reported
 	}
-	c.t.Frozen.Changed = &state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By}
+	c.t.Frozen.Changed = &state.Frozen{Title: i.Title, Body: i.Body, Hash: state.FreezeHash(i.Title, i.Body), At: c.e.Now, By: c.e.By, ShownAt: c.e.At}
 	c.t.Waiting = waitingForReplan(c.t.Frozen.Changed)
 	if p := c.t.NewestPlan(); p != nil && (c.t.Phase.AwaitsPlan() || c.t.ConsideredPlan() != nil) {
 		p.Stale = state.StaleIssueChanged
 	}
 	c.enqueuePost("edited-"+c.t.Frozen.Changed.Hash, state.Post{Kind: state.PostWaiting, Reason: state.WaitingEdited, By: c.e.By})
+}
+
+// isEditOutdated reports whether the issue's text is known as it was after this edit: the event came late.
+func isEditOutdated(c *change) bool {
+	known := c.t.Frozen.ShownAt
+	if changed := c.t.Frozen.Changed; changed != nil && changed.ShownAt.After(known) {
+		known = changed.ShownAt
+	}
+	return !c.e.At.IsZero() && c.e.At.Before(known.Truncate(time.Second))
 }
 
 // refreeze accepts a writer's edit.

@@ -212,6 +212,7 @@ func (c *change) enqueueGather(at time.Time) {
 // feedback unless the review requests changes.
 func gatherReview(c *change) {
 	v := of[event.Reviewed](c).Review
+	c.t.PR.ReviewedAt = c.e.Now
 	if v.State == state.ReviewApproved && !v.Machine {
 		c.t.PR.MergeTried, c.t.PR.MergeWaits = "", ""
 		c.t.PR.Ready, c.t.PR.ReadyBy = true, c.e.By.Login

@@ -223,7 +223,7 @@ func noteFailure(c *change) {
 			c.t.PR.MergeWaits = "errand could not find out on GitHub whether it can be merged, or GitHub did not answer"
 		}
 	case state.JobExamine:
-		if c.t.Settings.Limits.Checks > 0 {
+		if c.t.Settings.Limits.Checks > 0 && hasPR(c) && c.t.PR.Checks == checksFailed {
 			handOver(c, nil, c.note)
 		}
 	}

@@ -63,3 +63,74 @@ func without(all []state.Phase, but ...state.Phase) []state.Phase {
 
 // table is the complete transition table. It is never changed; rows are tried from the top.
 var table = slices.Concat(peopleRows, withoutTask(), commandRows, updateRows(state.VerbUpdate), updateRows(state.VerbRebase), messageRows, runRows, stepRows, suspendRows, publishRows, talkRows)
+
+// messageRows are the rows of comments that are no commands, after those of commands.
+var messageRows = []Row{
+	{
+		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindCommented, Verb: state.VerbMessage,
+		To: append([]state.Phase{Same}, working...), do: applyAnswer,
+		Doc: "the answer: the task continues; comments that an agent reads are gathered first",
+	},
+	{
+		From: []state.Phase{state.PhaseAwaitingAnswer}, On: event.KindCommented,
+		If: "on the issue, or on the pull request if an agent reads the answer; not after a stop",
+		when: func(c *change) bool {
+			return isRead(c) && (c.t.Question == nil || c.t.Question.Kind != state.AskStopped)
+		},
+		To: append([]state.Phase{Same}, working...), do: applyAnswer,
+		Doc: "the answer: the task continues; comments that an agent reads are gathered first",
+	},
+	{
+		From: []state.Phase{state.PhasePROpen}, On: event.KindCommented, Verb: state.VerbMessage,
+		To: same, do: gatherComment,
+		Doc: "gathered for a while into one round",
+	},
+	{
+		From: parked, On: event.KindCommented, Verb: state.VerbMessage,
+		If: "after the pull request was closed", when: not(isSaidBeforeClosing),
+		To: same, do: keepAndReopen,
+		Doc: "the pull request is reopened, and a round answers the message",
+	},
+	{
+		From: parked, On: event.KindCommented, Verb: state.VerbMessage,
+		To: same, do: keepComment,
+		Doc: "kept for the next round",
+	},
+	{
+		From: running, On: event.KindCommented, Verb: state.VerbMessage,
+		If: "while an agent works, unless it begins with `after:`", when: steers,
+		To: same, do: steer,
+		Doc: "👀; the agent is interrupted between two tools and continues with the message, a condition while it implements a plan",
+	},
+	{
+		From: slices.Concat(running, []state.Phase{state.PhaseInterrupted, state.PhaseFailed}),
+		On:   event.KindCommented, Verb: state.VerbMessage,
+		If: "it mentions errand", when: isMention,
+		To: same, do: keepMessage,
+		Doc: "kept for the next run; a comment says so once",
+	},
+	{
+		From: []state.Phase{state.PhaseQueued}, On: event.KindCommented, Verb: state.VerbMessage,
+		To: same, do: keepEarlyComment,
+		Doc: "👀; read when it starts; waiting tasks check again",
+	},
+	{
+		From: planning, On: event.KindCommented,
+		To: same, do: keepComment,
+		Doc: "kept: the current plan is revised before it is posted",
+	},
+	{
+		From: []state.Phase{state.PhaseQueued}, On: event.KindCommented,
+		To: same, do: keepEarlyComment,
+		Doc: "read when it starts; waiting tasks check again",
+	},
+	{
+		From: slices.Concat(building, []state.Phase{state.PhasePROpen, state.PhasePRClosed, state.PhaseAwaitingAnswer,
+			state.PhaseInterrupted, state.PhaseFailed}),
+		On:   event.KindCommented,
+		If:   "on the issue, without a mention",
+		when: func(c *change) bool { return !c.e.Comment().OnPR && len(of[event.Commented](c).Orders) == 0 },
+		To:   same, do: keepInDiscussion,
+		Doc: "discussion: later prompts carry it",
+	},
+}

@@ -109,7 +109,7 @@ func (s *Steps) missed(ctx context.Context, w *step.Attempt, i forge.Issue, edit
 		return nil, nil
 	}
 	issue := i.Issue
-	e := &event.Event{Via: event.ViaStart, By: t.Author, Permission: state.PermissionNone, At: s.Now(), Payload: event.IssueEdited{Issue: &issue}}
+	e := &event.Event{Via: event.ViaStart, By: t.Author, Permission: state.PermissionNone, At: i.UpdatedAt, Payload: event.IssueEdited{Issue: &issue}}
 	if editor == nil || i.Title != t.Frozen.Title {
 		return e, nil
 	}
