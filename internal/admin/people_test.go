@@ -149,7 +149,7 @@ func newPeopled(t *testing.T, change func(*admin.Config)) *peopled {
 			repos: map[int64]map[int64]state.Permission{2: {7: state.PermissionWrite}, 3: {7: state.PermissionRead}},
 		}
 		c.GitHub = &login.GitHub{PublicURL: p.public, Operators: []string{"olga"}, AuthorizeURL: p.hub.authorizeURL, SignIn: p.hub.signIn}
-		c.Audit, c.VMs, c.VMCaps, c.Pauses = s.Audit, s.VMs, vm.Caps{VMs: 1717}, pausesIn(s, new([]string))
+		c.Audit, c.VMs, c.VMCaps, c.Pauses = s.Audit, s.VMs, vm.Caps{VMs: 17171717}, pausesIn(s, new([]string))
 		c.Spent = func(context.Context) (day, month state.Money, err error) {
 			return state.Money{MicroUSD: 123_450_000}, state.Money{}, nil
 		}
