@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,6 +118,22 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
+// remaining returns the jobs of a task, without reminders, that are left a minute after its end. One that had begun before finds out that the task
+// has ended.
+func (p *played) remaining(key state.TaskKey) (left []state.Job) {
+	p.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(time.Minute); ; <-tick.C {
+		jobs, err := p.world.Server.Store().Jobs(p.t.Context(), key)
+		check(p.t, err)
+		left = slices.DeleteFunc(jobs, func(j state.Job) bool { return !j.NotBefore.IsZero() })
+		if len(left) == 0 || time.Now().After(end) {
+			return left
+		}
+	}
+}
+
 // look records the data to check before the world ends.
 func (p *played) look() {
 	p.t.Helper()
@@ -147,15 +164,12 @@ func (p *played) look() {
 	}
 	r, err := ada.Repo(demo.Full)
 	check(p.t, err)
-	p.task, err = p.world.Server.Store().Task(p.t.Context(), state.TaskKey{Repo: r.ID, Issue: p.res.Issue})
-	check(p.t, err)
-	jobs, err := p.world.Server.Store().Jobs(p.t.Context(), p.task.Key)
-	check(p.t, err)
-	for _, j := range jobs {
-		if j.NotBefore.IsZero() {
-			p.t.Errorf("got a remaining job after the end: %s %s, %s", j.Kind, j.Key, j.LastError)
-		}
+	key := state.TaskKey{Repo: r.ID, Issue: p.res.Issue}
+	for _, j := range p.remaining(key) {
+		p.t.Errorf("got a remaining job after the end: %s %s, %s", j.Kind, j.Key, j.LastError)
 	}
+	p.task, err = p.world.Server.Store().Task(p.t.Context(), key)
+	check(p.t, err)
 	if p.world.Cloud == nil {
 		p.boxes, err = os.ReadDir(filepath.Join(p.dir, "data", "local", "boxes"))
 		check(p.t, err)

@@ -287,7 +287,7 @@ func (s *Sweeper) compareTask(ctx context.Context, t *state.Task) error {
 		events = append(events, event.Event{At: i.ClosedAt, Payload: event.IssueClosed{}})
 	}
 	if t.Trigger.Via == state.TriggerAssigned && !s.isAssigned(i) || t.Trigger.Via == state.TriggerLabel && !s.isLabeled(i) {
-		events = append(events, event.Event{Via: t.Trigger.Via, At: i.UpdatedAt, Payload: event.Untriggered{}})
+		events = append(events, event.Event{Via: t.Trigger.Via, Payload: event.Untriggered{}})
 	}
 	switch {
 	case i.Locked && !t.Locked:
