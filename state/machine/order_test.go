@@ -77,6 +77,17 @@ func TestOlderEditOfTheIssue(t *testing.T) {
 	}
 }
 
+// TestStartFindsAnEdit: an edit that the job start found is stored, whatever time GitHub shows, and the job is repeated.
+func TestStartFindsAnEdit(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	l.trigger()
+	l.do(event.Event{Via: event.ViaStart, By: writer, Permission: state.PermissionWrite, At: t0.Add(-time.Hour), Payload: event.IssueEdited{Issue: &state.Issue{Title: "Bug", Body: "newest"}}})
+	if l.want(state.PhaseQueued, state.JobStart); l.task.Frozen.Body != "newest" {
+		t.Errorf("got text %q", l.task.Frozen.Body)
+	}
+}
+
 // TestCommandWithoutTheText: a command whose webhook was lost, and after which the issue changed, accepts no text that its author has not seen.
 func TestCommandWithoutTheText(t *testing.T) {
 	t.Parallel()
@@ -107,7 +118,7 @@ func TestTakenBackWhileVetted(t *testing.T) {
 	}
 }
 
-// TestExaminationOfOtherChecks: that checks could not be examined is told to people only while they fail.
+// TestExaminationOfOtherChecks: people are told that checks could not be examined only while checks fail.
 func TestExaminationOfOtherChecks(t *testing.T) {
 	t.Parallel()
 	for _, checks := range []string{checksFailed, "pending", ""} {

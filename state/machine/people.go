@@ -192,8 +192,12 @@ func pauseForEdit(c *change) {
 	c.enqueuePost("edited-"+c.t.Frozen.Changed.Hash, state.Post{Kind: state.PostWaiting, Reason: state.WaitingEdited, By: c.e.By})
 }
 
-// isEditOutdated reports whether the text is known as it was after this edit: the event came late.
+// isEditOutdated reports whether the text is known as it was after this edit: the event came late. What the job start found is never
+// outdated, because the task would wait for nothing then.
 func isEditOutdated(c *change) bool {
+	if c.e.Via == event.ViaStart {
+		return false
+	}
 	known := c.t.Frozen.ShownAt
 	if changed := c.t.Frozen.Changed; changed != nil && changed.ShownAt.After(known) {
 		known = changed.ShownAt
