@@ -21,14 +21,14 @@ const baseWork = `apply base_|updatePullRequestBranch|updateRefs`
 // resolves a conflict with the base. The outcome is the same each time: one merge by GitHub, one by the agent, and one answer to each command.
 func TestBaseUpdates(t *testing.T) {
 	t.Parallel()
-	playPlot(t, baseUpdates, followed(), matches(baseWork), every)
+	playPlot(t, baseUpdates, followed(), matches(baseWork), fifth)
 }
 
-// TestHeavyBaseUpdates is TestBaseUpdates at every sixth of all failpoints since the first command, of which there are 450.
+// TestHeavyBaseUpdates is TestBaseUpdates at every seventh of all failpoints since the first command, of which there are 450.
 func TestHeavyBaseUpdates(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, baseUpdates, followed(), matches(``), 6)
+	playPlot(t, baseUpdates, followed(), matches(``), seventh)
 }
 
 // baseRules implement the issue, and resolve a conflict with the base by a merge.

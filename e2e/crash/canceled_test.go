@@ -16,14 +16,14 @@ import (
 // and continue it. The outcome is the same each time: one last comment, and the work, which `retry` finds.
 func TestCanceledWork(t *testing.T) {
 	t.Parallel()
-	playPlot(t, canceled, retried(), matches(`stop|saved|release|commit: apply (commented|posted)|POST /issues/N/comments`), every)
+	playPlot(t, canceled, retried(), matches(`stop|saved|release|commit: apply (commented|posted)|POST /issues/N/comments`), fifth)
 }
 
-// TestHeavyCanceledWork is TestCanceledWork at every failpoint since the command `cancel`.
+// TestHeavyCanceledWork is TestCanceledWork at every third failpoint since the command `cancel`.
 func TestHeavyCanceledWork(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, canceled, retried(), matches(``), 1)
+	playPlot(t, canceled, retried(), matches(``), third)
 }
 
 // retried returns the outcome of canceled, written by hand.

@@ -21,19 +21,23 @@ import (
 // in the task's next life, and close it after a restart. The outcome is the same each time: one pull request, which is closed.
 func TestContinuity(t *testing.T) {
 	t.Parallel()
-	playPlot(t, continuity, continued(), matches(`reopen|close_pr|pr_replaced|PATCH /pulls|GET /pulls/N$|updateRefs|heads`), every)
+	playPlot(t, continuity, continued(), matches(`reopen|close_pr|pr_replaced|PATCH /pulls|GET /pulls/N$|updateRefs|heads`), fifth)
 }
 
-// TestHeavyContinuity is TestContinuity at every failpoint since the pull request was opened.
+// TestHeavyContinuity is TestContinuity at every third failpoint since the pull request was opened.
 func TestHeavyContinuity(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, continuity, continued(), matches(``), 1)
+	playPlot(t, continuity, continued(), matches(``), third)
 }
 
-// every is the distance of the failpoints that the tests sample of a plot. No multiple of it is the number of moments, so that each
-// moment is among them.
-const every = 5
+// These are the distances of the failpoints that the tests sample of a plot. They are odd, and most operations have four moments, so that
+// each moment is among the failpoints.
+const (
+	third   = 3
+	fifth   = 5
+	seventh = 7
+)
 
 // playPlot plays the lives of a plot with every step-th failpoint of those whose operation matches.
 func playPlot(t *testing.T, p plot, expected outcome, about func(p point) bool, step int) {

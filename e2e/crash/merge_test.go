@@ -23,11 +23,11 @@ func TestMerge(t *testing.T) {
 	playPlot(t, mergedByErrand, finished(), matches(mergeWork), 2)
 }
 
-// TestHeavyMerge is TestMerge at every eighth failpoint since the draft's checks succeeded.
+// TestHeavyMerge is TestMerge at every seventh failpoint since the draft's checks succeeded.
 func TestHeavyMerge(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, mergedByErrand, finished(), matches(``), 8)
+	playPlot(t, mergedByErrand, finished(), matches(``), seventh)
 }
 
 // finished returns the outcome of mergedByErrand, written by hand.

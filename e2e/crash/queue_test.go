@@ -18,7 +18,7 @@ const handOver = `apply (vm_wanted|queue_moved|slept|released|poked|held_up)|int
 // another one. The outcome is the same each time: both tasks get it, and no work is lost.
 func TestQueue(t *testing.T) {
 	t.Parallel()
-	playPlot(t, sharedVM, shared(), matches(handOver), every)
+	playPlot(t, sharedVM, shared(), matches(handOver), fifth)
 }
 
 // TestHeavyQueue is TestQueue at every one of these failpoints.

@@ -19,11 +19,11 @@ func TestRerun(t *testing.T) {
 	playPlot(t, failingCheck, ranAgain(), matches(`rerun`), 1)
 }
 
-// TestHeavyRerun is TestRerun at every eighth failpoint since the check failed.
+// TestHeavyRerun is TestRerun at every seventh failpoint since the check failed.
 func TestHeavyRerun(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, failingCheck, ranAgain(), matches(``), 8)
+	playPlot(t, failingCheck, ranAgain(), matches(``), seventh)
 }
 
 // ranAgain returns the outcome of failingCheck, written by hand.

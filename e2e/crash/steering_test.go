@@ -16,14 +16,14 @@ import (
 // outcome is the same each time: the agent is interrupted once, and its plan follows the message.
 func TestSteering(t *testing.T) {
 	t.Parallel()
-	playPlot(t, steering, steered(), exceptLaterTimers(`stop run|start run|reactions|commit: (claim|apply) (due|stop|launch|launched|commented|work_saved)$`), every)
+	playPlot(t, steering, steered(), exceptLaterTimers(`stop run|start run|reactions|commit: (claim|apply) (due|stop|launch|launched|commented|work_saved)$`), fifth)
 }
 
-// TestHeavySteering is TestSteering at every failpoint since the message.
+// TestHeavySteering is TestSteering at every third failpoint since the message.
 func TestHeavySteering(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	playPlot(t, steering, steered(), exceptLaterTimers(``), 1)
+	playPlot(t, steering, steered(), exceptLaterTimers(``), third)
 }
 
 // exceptLaterTimers is matches without the timers after the first one, which interrupts the agent: on a slow machine others

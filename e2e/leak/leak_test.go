@@ -241,7 +241,7 @@ func TestNothingLeaks(t *testing.T) {
 func TestHeavyNothingLeaks(t *testing.T) {
 	t.Parallel()
 	heavytest.Mark(t)
-	nothingLeaks(t, 300)
+	nothingLeaks(t, 150)
 }
 
 func nothingLeaks(t *testing.T, seeds int) {

@@ -25,7 +25,7 @@ const (
 
 	mutantWalks = 1000 // most walks for a mutant
 	openWalks   = 25   // for one that is not expected to be detected
-	noneWalks   = 250  // without a mutant
+	noneWalks   = 100  // without a mutant
 )
 
 // TestMutantsFitTheSource checks that the table matches the source, also in runs without mutants.
