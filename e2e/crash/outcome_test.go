@@ -146,10 +146,16 @@ func (o *outcome) ofGitHub(l *life, repo *simgithub.Repo) error {
 			}
 			mark := marker.FindString(body)
 			text := strings.TrimSpace(marker.ReplaceAllString(body, ""))
-			if mark == "" || marks[mark] || texts[text] {
-				o.Wrong = append(o.Wrong, fmt.Sprintf("a comment on #%d has no marker or a repeated one (%s): %.200q", n, mark, text))
+			said := text // the answers in two threads may be the same
+			if strings.HasPrefix(what, "thread ") {
+				said = what + ": " + text
 			}
-			marks[mark], texts[text] = true, true
+			if mark == "" || marks[mark] {
+				o.Wrong = append(o.Wrong, fmt.Sprintf("a comment on #%d has no marker or a repeated one (%s): %.200q", n, mark, text))
+			} else if texts[said] {
+				o.Wrong = append(o.Wrong, fmt.Sprintf("a comment on #%d repeats the text of another (%s): %.200q", n, mark, text))
+			}
+			marks[mark], texts[said] = true, true
 			head, _, _ := strings.Cut(text, "\n")
 			o.Comments = append(o.Comments, fmt.Sprintf("#%d %s: %s", n, what, constant(head)))
 		}

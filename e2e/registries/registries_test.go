@@ -127,12 +127,33 @@ type host struct {
 
 	mu       sync.Mutex
 	requests []egress.Request
-	unsigned []string // paths that were asked for without the credential
+	unsigned []string      // paths that were asked for without the credential
+	recorded chan struct{} // has an element after a request was recorded, which may be after the program ended
+}
+
+// downloaded reports whether a download from the registry is recorded. It waits for the record.
+func (h *host) downloaded() bool {
+	timeout := time.After(time.Minute)
+	for {
+		h.mu.Lock()
+		found := slices.ContainsFunc(h.requests, func(r egress.Request) bool {
+			return r.Allowed && r.Host == "packages.test" && r.Path != "" && r.Received > 0
+		})
+		h.mu.Unlock()
+		if found {
+			return true
+		}
+		select {
+		case <-h.recorded:
+		case <-timeout:
+			return false
+		}
+	}
 }
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h, files := &host{roots: t.TempDir()}, content(t)
+	h, files := &host{roots: t.TempDir(), recorded: make(chan struct{}, 1)}, content(t)
 	upstream := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			h.mu.Lock()
@@ -172,6 +193,10 @@ func newHost(t *testing.T) *host {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.requests = append(h.requests, r)
+			select {
+			case h.recorded <- struct{}{}:
+			default:
+			}
 		})
 	}))
 	t.Cleanup(server.Close)
@@ -284,15 +309,13 @@ func TestPackageManagers(t *testing.T) {
 			if got := install(t, h, dir); !strings.Contains(got, "hello from ") || !strings.Contains(got, name) {
 				t.Errorf("the package says %q", got)
 			}
+			downloaded := h.downloaded()
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if len(h.unsigned) > 0 {
 				t.Errorf("the registry was asked without the credential: %v", h.unsigned)
 			}
-			read := slices.ContainsFunc(h.requests, func(r egress.Request) bool {
-				return r.Allowed && r.Host == "packages.test" && r.Path != "" && r.Received > 0
-			})
-			if !read {
+			if !downloaded {
 				t.Errorf("no download was recorded: %+v", h.requests)
 			}
 			found := ""
