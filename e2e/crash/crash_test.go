@@ -147,13 +147,16 @@ func (c *count) add(hit, passed int) {
 	c.hit, c.passed = c.hit+hit, c.passed+passed
 }
 
-// liveAs plays a life and expects a certain outcome.
+// liveAs plays a life and expects a certain outcome, and that no run is started twice.
 func liveAs(ctx context.Context, t *testing.T, s *script, want outcome) error {
 	got, err := live(ctx, t, s)
 	if err != nil {
 		return err
 	}
-	return want.same(got)
+	if err := want.same(got); err != nil {
+		return err
+	}
+	return s.started.twice("run")
 }
 
 // same returns an error unless a life had this outcome and no violations.

@@ -77,6 +77,18 @@ func (l *ledger) add(what string) {
 	l.list = append(l.list, what)
 }
 
+// twice returns an error if something was added twice.
+func (l *ledger) twice(what string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, name := range l.list {
+		if slices.Index(l.list, name) < i {
+			return fmt.Errorf("%s %s was started twice", what, name)
+		}
+	}
+	return nil
+}
+
 func (l *ledger) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

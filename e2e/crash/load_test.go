@@ -334,13 +334,10 @@ func (l *load) judge(ctx context.Context) error {
 	return nil
 }
 
-// twice lists the runs that were started twice, and the VMs whose name was used again after a restoration.
+// twice lists a run that was started twice, and the VMs whose name was used again after a restoration.
 func (l *load) twice() (wrong []string) {
-	runs := l.script.started.list
-	for i, run := range runs {
-		if slices.Index(runs, run) < i {
-			wrong = append(wrong, "run "+run+" was started twice")
-		}
+	if err := l.script.started.twice("run"); err != nil {
+		wrong = append(wrong, err.Error())
 	}
 	for name, until := range l.unknown {
 		if slices.Contains(l.script.tried.list[until:], name) {
