@@ -200,7 +200,9 @@ func (j encoder) performedVia(viaApp bool) any {
 	if !viaApp {
 		return nil
 	}
-	return j.app()
+	o := j.app()
+	delete(o, "client_id") // GitHub's descriptions of some webhooks do not have it there
+	return o
 }
 
 // reactionRollup encodes the number of reactions of each kind.
