@@ -68,7 +68,7 @@ func TestHeavyControls(t *testing.T) {
 				err = want.same(got)
 			}
 			if err == nil { // a second start does no harm if it comes early enough
-				err = s.started.twice("run")
+				err = s.started.twice()
 			}
 			return err
 		}

@@ -156,7 +156,7 @@ func liveAs(ctx context.Context, t *testing.T, s *script, want outcome) error {
 	if err := want.same(got); err != nil {
 		return err
 	}
-	return s.started.twice("run")
+	return s.started.twice()
 }
 
 // same returns an error unless a life had this outcome and no violations.

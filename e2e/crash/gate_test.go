@@ -61,7 +61,7 @@ type script struct {
 	patience time.Duration // timeout of one step of this life
 	held     map[point]*held
 	listen   func(context.Context) (net.Listener, error) // opens errand's port; nil for an ordinary one
-	started  ledger                                      // VMs and runs
+	started  ledger                                      // runs
 	tried    ledger                                      // names of VMs, also of those whose creation failed
 }
 
@@ -77,13 +77,13 @@ func (l *ledger) add(what string) {
 	l.list = append(l.list, what)
 }
 
-// twice returns an error if something was added twice.
-func (l *ledger) twice(what string) error {
+// twice returns an error if a run was added twice.
+func (l *ledger) twice() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, name := range l.list {
 		if slices.Index(l.list, name) < i {
-			return fmt.Errorf("%s %s was started twice", what, name)
+			return fmt.Errorf("run %s was started twice", name)
 		}
 	}
 	return nil

@@ -336,7 +336,7 @@ func (l *load) judge(ctx context.Context) error {
 
 // twice lists a run that was started twice, and the VMs whose name was used again after a restoration.
 func (l *load) twice() (wrong []string) {
-	if err := l.script.started.twice("run"); err != nil {
+	if err := l.script.started.twice(); err != nil {
 		wrong = append(wrong, err.Error())
 	}
 	for name, until := range l.unknown {
